@@ -1,0 +1,1 @@
+"""pytest fixtures for DAG authors: a local cluster per session."""
