@@ -1,0 +1,182 @@
+"""A verdict told: as what the task returns, as a small event, and as the error with its fixed words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from typing_extensions import assert_never
+
+from airflow_batchjob.core.errors import (
+    DeadlineError,
+    FailJobRuleError,
+    JobFailedError,
+    OutcomeUnknownError,
+    StockOutError,
+    StoppedError,
+    ThresholdNotMetError,
+)
+from airflow_batchjob.core.event import Cause, Order, Outcome, Verdict
+from airflow_batchjob.core.indexes import IndexSet
+
+LONGEST_LIST_IN_EVENT_BYTES = 2_000
+_LONGEST_LIST_IN_TEXT_BYTES = 120
+_LISTS = ("succeeded_indexes", "failed_indexes", "not_run_indexes")
+
+# What Kubernetes calls a stop of ours is always DeadlineExceeded.
+_REASONS = {
+    Cause.EXECUTION_TIMEOUT: "ExecutionTimeout",
+    Cause.STOCK_OUT: "StockOut",
+    Cause.STOPPED: "Stopped",
+    Cause.VANISHED: "Vanished",
+    Cause.TAKEN_OVER: "TakenOver",
+}
+
+
+def result_of(verdict: Verdict) -> dict[str, Any]:
+    """Return what operator and sensor return: one flat dict of JSON values.
+
+    `indexes_cut` is there, and True, only where a list was too long and is None.
+    """
+    result: dict[str, Any] = {
+        "job_name": verdict.job.name,
+        "job_namespace": verdict.job.namespace,
+        "job_uid": verdict.job.uid,
+        "generation": verdict.generation,
+        "verdict": verdict.outcome.value,
+        "reason": _REASONS.get(verdict.cause, verdict.reason),
+        "completions": verdict.completions,
+        "succeeded": verdict.succeeded,
+        "failed": verdict.failed,
+        "not_run": verdict.not_run,
+        "succeeded_indexes": verdict.succeeded_indexes,
+        "failed_indexes": verdict.failed_indexes,
+        "not_run_indexes": verdict.not_run_indexes,
+        "losses": verdict.losses,
+        "fell_back": False,
+        "cost": None,
+    }
+    return result | {"indexes_cut": True} if verdict.indexes_cut else result
+
+
+def for_event(verdict: Verdict) -> Verdict:
+    """Return `verdict` small enough for a trigger's event: below 8 kB as JSON.
+
+    Longer lists are left out: the worker reads them from the Job (`supervisor.conclude.whole`). Of a
+    Job that vanished nothing can be read again, so its lists go whole.
+    """
+    if verdict.cause is Cause.VANISHED:
+        return verdict
+    lists = {key: getattr(verdict, key) for key in _LISTS}
+    too_long = {key: None for key, text in lists.items() if len(text or "") > LONGEST_LIST_IN_EVENT_BYTES}
+    if not too_long:
+        return verdict
+    return msgspec.structs.replace(verdict, indexes_cut=True, **too_long)
+
+
+def error_for(verdict: Verdict, order: Order, causes: str = "") -> JobFailedError | None:
+    """Return the error that ends the try; None where what was asked is met.
+
+    Args:
+        verdict: With whole lists where they can be had.
+        order: What was asked, and the counts of tries.
+        causes: Why indexes failed, in words, e.g. '18x exit 1 in main ("KeyError: 'id'")'.
+    """
+    match verdict.outcome:
+        case Outcome.MET:
+            return None
+        case Outcome.NOT_MET | Outcome.UNKNOWN | Outcome.NOT_OURS:
+            kind = _error_class(verdict.cause)
+            return kind(failure_text(verdict, order, causes, may_retry=kind.retryable))
+        case _ as never:
+            assert_never(never)
+
+
+def failure_text(verdict: Verdict, order: Order, causes: str = "", *, may_retry: bool = True) -> str:
+    """Return the one sentence after the other that a failed task's log ends with."""
+    parts = [
+        f"{verdict.job.name} (generation {verdict.generation}): {_achieved(verdict)}.",
+        _listed(verdict.failed, "failed", verdict.failed_indexes, causes),
+        _listed(verdict.not_run, "not run", verdict.not_run_indexes, ""),
+        _why(verdict, order),
+        _next_try(verdict, order) if may_retry else "",
+    ]
+    return " ".join(filter(None, parts))
+
+
+def _achieved(verdict: Verdict) -> str:
+    if verdict.completions is None:
+        return f"{verdict.succeeded:,} pods succeeded"
+    needed = f", {verdict.needed:,} needed" if verdict.needed is not None else ""
+    return f"{verdict.succeeded:,} of {verdict.completions:,} succeeded{needed}"
+
+
+def _listed(count: int, what: str, indexes: str | None, causes: str) -> str:
+    if not count:
+        return f"{causes}." if causes else ""
+    if indexes:
+        text, left_out = IndexSet.parse(indexes).cut(_LONGEST_LIST_IN_TEXT_BYTES)
+        text = f": {text}{',…' if left_out else ''}"
+    else:
+        text = ""
+    if not causes:
+        return f"{count:,} {what}{text}."
+    return f"{count:,} {what}{text or ':'} {causes.removesuffix('.')}."
+
+
+def _why(verdict: Verdict, order: Order) -> str:
+    said = verdict.message.strip().removesuffix(".")
+    match verdict.cause:
+        case Cause.COMPLETE | Cause.ENOUGH:
+            return ""
+        case Cause.TOO_FEW:
+            # "Job has failed indexes" says nothing that is not said already.
+            return "" if verdict.reason in {"FailedIndexes", "SuccessPolicy"} or not said else f"{said}."
+        case Cause.FAIL_JOB_RULE:
+            return f"A FailJob rule ended it: {said}. Trying again cannot help."
+        case Cause.DEADLINE:
+            limit = f"deadline_seconds={order.deadline_seconds}" if order.deadline_seconds else "Its deadline"
+            return f"{limit} of active time has passed."
+        case Cause.EXECUTION_TIMEOUT:
+            return "Airflow's execution_timeout has passed."
+        case Cause.STOCK_OUT:
+            return f"No capacity came: {said}." if said else "No capacity came."
+        case Cause.STOPPED:
+            return f"It was stopped: {said}." if said else "It was stopped."
+        case Cause.VANISHED:
+            return (
+                "The Job was deleted by someone else, or replaced, before its end could be read: "
+                "the outcome is unknown and these counts are the last known ones."
+            )
+        case Cause.TAKEN_OVER:
+            return f"Another try sees this Job through now ({said})."
+        case _ as never:
+            assert_never(never)
+
+
+def _next_try(verdict: Verdict, order: Order) -> str:
+    tries = order.max_tries + 1
+    if tries == 1 or verdict.cause is Cause.TAKEN_OVER:
+        return ""
+    if order.is_last_try:
+        return f"This was try {order.try_number} of {tries}."
+    again = f"all {verdict.completions:,}" if verdict.completions is not None else "everything"
+    return f"Try {order.try_number + 1} of {tries} runs {again} again."
+
+
+def _error_class(cause: Cause) -> type[JobFailedError]:
+    match cause:
+        case Cause.COMPLETE | Cause.ENOUGH | Cause.TOO_FEW:
+            return ThresholdNotMetError
+        case Cause.FAIL_JOB_RULE:
+            return FailJobRuleError
+        case Cause.DEADLINE | Cause.EXECUTION_TIMEOUT:
+            return DeadlineError
+        case Cause.STOCK_OUT:
+            return StockOutError
+        case Cause.STOPPED:
+            return StoppedError
+        case Cause.VANISHED | Cause.TAKEN_OVER:
+            return OutcomeUnknownError
+        case _ as never:
+            assert_never(never)
