@@ -59,10 +59,13 @@ class JobClient(Protocol):
     ) -> AsyncIterator[WatchEvent[Job]]:
         """Yield changes since `resource_version`; ends when the server ends it; `ExpiredError` on 410."""
 
-    async def patch_job(
+    async def patch_job(self, namespace: str, name: str, operations: Sequence[Mapping[str, Any]]) -> Job:
+        """Apply a JSON Patch; a failed `test` is an `ApiRefusedError` with code 422."""
+
+    async def patch_job_status(
         self, namespace: str, name: str, operations: Sequence[Mapping[str, Any]]
     ) -> Job:
-        """Apply a JSON Patch; a failed `test` is an `ApiRefusedError` with code 422."""
+        """Apply a JSON Patch to the status subresource; needs the right to patch jobs/status."""
 
     async def delete_job(self, namespace: str, name: str, *, uid: str) -> None:
         """Delete in the foreground with the uid as precondition. What is gone, or is another, is no error."""

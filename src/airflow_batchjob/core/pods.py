@@ -20,16 +20,16 @@ FAILURE_COUNT_KEY = "batch.kubernetes.io/job-index-failure-count"
 IGNORED_FAILURE_COUNT_KEY = "batch.kubernetes.io/job-index-ignored-failure-count"
 
 
-class Waiting(Read):
+class Waiting(Read, frozen=True):
     reason: str = ""
     message: str = ""
 
 
-class Running(Read):
+class Running(Read, frozen=True):
     started_at: datetime | None = None
 
 
-class Terminated(Read):
+class Terminated(Read, frozen=True):
     exit_code: int = 0
     signal: int = 0
     reason: str = ""
@@ -38,7 +38,7 @@ class Terminated(Read):
     finished_at: datetime | None = None
 
 
-class ContainerState(Read):
+class ContainerState(Read, frozen=True):
     """At most one of the three is set; none means waiting."""
 
     waiting: Waiting | None = None
@@ -46,7 +46,7 @@ class ContainerState(Read):
     terminated: Terminated | None = None
 
 
-class ContainerStatus(Read):
+class ContainerStatus(Read, frozen=True):
     name: str
     state: ContainerState = ContainerState()
     last_state: ContainerState = ContainerState()  # before the latest restart in place
@@ -54,18 +54,18 @@ class ContainerStatus(Read):
     ready: bool = False
 
 
-class Resources(Read):
+class Resources(Read, frozen=True):
     limits: dict[str, str | int | float] = {}
     requests: dict[str, str | int | float] = {}
 
 
-class Container(Read):
+class Container(Read, frozen=True):
     name: str
     restart_policy: str = ""  # "Always" on an init container: a native sidecar
     resources: Resources = Resources()
 
 
-class PodFields(Read):
+class PodFields(Read, frozen=True):
     """`.spec`."""
 
     node_name: str = ""
@@ -75,7 +75,7 @@ class PodFields(Read):
     termination_grace_period_seconds: int | None = None
 
 
-class PodStatusFields(Read):
+class PodStatusFields(Read, frozen=True):
     """`.status` as written by the scheduler, the kubelet and the control plane."""
 
     phase: str = ""  # Pending, Running, Succeeded, Failed, Unknown
@@ -87,7 +87,7 @@ class PodStatusFields(Read):
     start_time: datetime | None = None
 
 
-class Pod(Read):
+class Pod(Read, frozen=True):
     """A v1 Pod."""
 
     metadata: Metadata

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 
-from airflow_batchjob.core.errors import BatchJobError
 from airflow_batchjob.core.indexes import IndexSet
 from airflow_batchjob.core.job import Condition, Job, JobRef
 
@@ -81,8 +80,8 @@ def read_status(job: Job) -> JobStatus:
     """Read where `job` stands; one that its controller has not seen yet is PENDING."""
     spec, status = job.spec, job.status
     indexed = spec.completion_mode == "Indexed"
-    done = read_indexes(status.completed_indexes if indexed else "", spec.completions)
-    lost = read_indexes((status.failed_indexes or "") if indexed else "", spec.completions)
+    done = IndexSet.parse(status.completed_indexes if indexed else "", completions=spec.completions)
+    lost = IndexSet.parse(status.failed_indexes if indexed else "", completions=spec.completions)
     phase, decided_by = _deciding_condition(job)
     return JobStatus(
         job=job.ref,
@@ -106,27 +105,6 @@ def read_status(job: Job) -> JobStatus:
         started_at=status.start_time,
         ended_at=_ended_at(job, phase, decided_by),
     )
-
-
-def read_indexes(text: str, completions: int | None) -> IndexSet:
-    """Read ranges as the Job controller does: fragments it could not have written, and too large ones, go.
-
-    Another controller (`managedBy`) or a person may have written them; losing sight of a Job over
-    that would be worse.
-    """
-    try:
-        found = IndexSet.parse(text)
-    except (ValueError, BatchJobError):
-        found = IndexSet.parse(",".join(filter(_is_range, text.replace(" ", "").split(","))))
-    return found if completions is None else found & IndexSet.full(completions)
-
-
-def _is_range(fragment: str) -> bool:
-    try:
-        IndexSet.parse(fragment)
-    except (ValueError, BatchJobError):
-        return False
-    return bool(fragment)
 
 
 def _deciding_condition(job: Job) -> tuple[Phase, Condition | None]:
