@@ -1,0 +1,1 @@
+"""Supervisors in the triggerer."""

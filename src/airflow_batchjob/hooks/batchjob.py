@@ -1,0 +1,99 @@
+"""From an Airflow connection to a client: one way for worker and triggerer.
+
+Opens nothing until asked, and imports no client before: a DAG file that names an operator must not
+pay for an HTTP library.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseHook
+
+from airflow_batchjob.compat import AirflowNotFoundException
+from airflow_batchjob.hooks.connection import cluster_settings, named_machine, read_extra
+
+if TYPE_CHECKING:
+    from airflow_batchjob.client.config import ClusterSettings
+    from airflow_batchjob.client.kubernetes import KubernetesClient
+    from airflow_batchjob.core.machine import Machine
+
+DEFAULT_CONNECTION = "kubernetes_default"
+
+
+class BatchJobHook(BaseHook):
+    """The cluster that a `kubernetes` connection names.
+
+    The worker reads the connection with `settings()` before it starts an event loop, the triggerer
+    with `await asettings()` inside one. `connect` of `airflow_batchjob.client.config` makes a client
+    of either.
+
+    Args:
+        kubernetes_conn_id: The connection. "kubernetes_default", where it does not exist, means
+            in-cluster or kubeconfig; any other missing connection is an error.
+    """
+
+    conn_name_attr = "kubernetes_conn_id"
+    default_conn_name = DEFAULT_CONNECTION
+    conn_type = "kubernetes"
+    hook_name = "Kubernetes Cluster Connection"
+
+    def __init__(self, kubernetes_conn_id: str = DEFAULT_CONNECTION, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.kubernetes_conn_id = kubernetes_conn_id
+
+    def settings(self) -> ClusterSettings:
+        """Return which cluster it is; for code outside an event loop.
+
+        Raises:
+            SpecError: The connection makes no sense.
+            AirflowNotFoundException: There is no such connection.
+        """
+        return cluster_settings(self.kubernetes_conn_id, self._extra())
+
+    async def asettings(self) -> ClusterSettings:
+        """Return which cluster it is; for code inside an event loop. Raises as `settings` does."""
+        return cluster_settings(self.kubernetes_conn_id, await self._aextra())
+
+    def machine(self, name: str) -> Machine:
+        """Return a machine by the name it has in the connection's extra, or in `[batchjob] defaults`.
+
+        Raises:
+            SpecError: There is none of that name; the message lists all known ones.
+        """
+        from airflow.configuration import conf
+
+        defaults = str(conf.get("batchjob", "defaults", fallback="") or "")
+        return named_machine(name, self._extra(), defaults)
+
+    def get_conn(self) -> ClusterSettings:
+        """Return `settings()`: a client belongs to an event loop, so none is made here."""
+        return self.settings()
+
+    async def aget_conn(self) -> KubernetesClient:
+        """Return a client for the running event loop; close it there, best with `async with`."""
+        from airflow_batchjob.client.config import connect
+
+        return await connect(await self.asettings())
+
+    def _extra(self) -> dict[str, Any]:
+        try:
+            found = self.get_connection(self.kubernetes_conn_id)
+        except AirflowNotFoundException:
+            return self._extra_of_none()
+        return read_extra(self.kubernetes_conn_id, found.extra)
+
+    async def _aextra(self) -> dict[str, Any]:
+        try:
+            found = await self.aget_connection(self.kubernetes_conn_id)
+        except AirflowNotFoundException:
+            return self._extra_of_none()
+        return read_extra(self.kubernetes_conn_id, found.extra)
+
+    def _extra_of_none(self) -> dict[str, Any]:
+        if self.kubernetes_conn_id == DEFAULT_CONNECTION:
+            return {}
+        raise AirflowNotFoundException(
+            f"kubernetes_conn_id={self.kubernetes_conn_id!r}: there is no such connection. Create it with "
+            f"the type `kubernetes`, or leave the parameter out to use the cluster or kubeconfig at hand."
+        )

@@ -1,0 +1,116 @@
+"""Manifest files and Jinja: what a file name is, where it is sought, and errors that name the line.
+
+Airflow's own `template_ext` is not used: it would take every argument of a command that ends in
+".yaml" for a file to read, and leaves a missing one for later.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from airflow_batchjob.core.errors import Problem, SpecError
+
+if TYPE_CHECKING:
+    import jinja2
+
+_SUFFIXES = (".yaml", ".yml", ".json")
+_MARKS = ("{{", "{%", "{#")
+_RAW = "Put {% raw %} and {% endraw %} around what Jinja must leave alone"
+
+
+def has_jinja(value: object) -> bool:
+    """Tell whether Airflow's rendering can change `value`, or a string anywhere inside it."""
+    if isinstance(value, str):
+        return any(mark in value for mark in _MARKS)
+    if isinstance(value, Mapping):
+        return any(map(has_jinja, value.values()))
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return any(map(has_jinja, value))
+    return False
+
+
+def is_file_name(manifest: object) -> bool:
+    """Tell a manifest's file name from a manifest's text: one line, and not YAML with a key in it."""
+    if isinstance(manifest, os.PathLike):
+        return True
+    if not isinstance(manifest, str):
+        return False
+    text = manifest.strip()
+    if not text or "\n" in text:
+        return False
+    return text.endswith(_SUFFIXES) or not (text.startswith("{") or ": " in text or text.endswith(":"))
+
+
+def read_file(name: str, env: jinja2.Environment) -> str:
+    """Return the text of a manifest file, not rendered; sought as Airflow seeks templates.
+
+    Args:
+        name: Relative to the DAG's folder or a `template_searchpath`, or absolute.
+        env: The DAG's Jinja environment, which knows these folders.
+
+    Raises:
+        SpecError: There is no such file; names every folder that was searched.
+    """
+    import jinja2
+
+    if Path(name).is_absolute():
+        try:
+            return Path(name).read_text(encoding="utf-8")
+        except OSError as error:
+            raise _not_found(name, f"it can't be read ({error.strerror})") from error
+    folders = search_path(env)
+    if env.loader is None:
+        raise _not_found(name, "no folder to search is known (the task belongs to no DAG)")
+    try:
+        return env.loader.get_source(env, name)[0]
+    except (jinja2.TemplateNotFound, OSError) as error:
+        raise _not_found(name, f"no such file in {', '.join(folders) or 'the folders of the DAG'}") from error
+
+
+def render_file(name: str, env: jinja2.Environment, context: Mapping[str, Any]) -> str:
+    """Return a manifest file's text, rendered with the task's context.
+
+    Raises:
+        SpecError: The file is not found, or is no valid Jinja template; names the line.
+    """
+    text = read_file(name, env)
+    with explained("manifest", name):
+        return str(env.from_string(text).render(**context))
+
+
+def search_path(env: jinja2.Environment) -> list[str]:
+    """Return the folders in which Airflow seeks this DAG's templates."""
+    return [str(folder) for folder in getattr(env.loader, "searchpath", ())]
+
+
+@contextmanager
+def explained(field: str, file: str | None = None) -> Iterator[None]:
+    """Turn Jinja's errors into one that names field, line and mend."""
+    import jinja2
+
+    where = f"the template {file}" if file else "the template"
+    try:
+        yield
+    except jinja2.TemplateSyntaxError as error:
+        why = f"line {error.lineno} of {where} is not Jinja: {error.message}"
+        raise SpecError(Problem(field, _line_of(error), why, _RAW)) from error
+    except jinja2.UndefinedError as error:
+        why = f"{where} uses a name that is not defined: {error.message}"
+        mend = "Define it, for instance in params, or give it a default with | default(…)"
+        raise SpecError(Problem(field, file or "", why, mend)) from error
+
+
+def _line_of(error: jinja2.TemplateSyntaxError) -> str:
+    lines = (error.source or "").splitlines()
+    return lines[error.lineno - 1].strip() if 0 < error.lineno <= len(lines) else ""
+
+
+def _not_found(name: str, why: str) -> SpecError:
+    mend = (
+        "Put the file there, name its folder in the DAG's template_searchpath, or give the manifest as a dict"
+    )
+    return SpecError(Problem("manifest", name, why, mend))
