@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import itertools
 import re
 import sys
 import textwrap
@@ -27,10 +28,18 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted(
-    [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("dags/*.md"), *ROOT.glob("changelog.d/README.md")]
+    [
+        *ROOT.glob("*.md"),
+        *ROOT.glob("docs/**/*.md"),
+        *ROOT.glob("dags/*.md"),
+        *ROOT.glob("changelog.d/README.md"),
+    ]
 )
 
-_PART = re.compile(r"(?P<mark>^<!-- (?P<kind>quote|parameters) (?P<of>[^>]+?) -->\n).*?(?P<end>^<!-- end -->$)", re.M | re.S)
+_PART = re.compile(
+    r"(?P<mark>^<!-- (?P<kind>quote|parameters) (?P<of>[^>]+?) -->\n).*?(?P<end>^<!-- end -->$)",
+    re.MULTILINE | re.DOTALL,
+)
 _LANGUAGES = {".py": "python", ".yaml": "yaml", ".sh": "shell"}
 
 
@@ -45,7 +54,9 @@ def quote(of: str) -> str:
     path, _, name = of.partition(" ")
     text = (ROOT / path).read_text()
     if name:
-        found = re.search(rf"# \[START {name}\]\n(.*?)^[ \t]*# \[END {name}\]", text, re.M | re.S)
+        found = re.search(
+            rf"# \[START {name}\]\n(.*?)^[ \t]*# \[END {name}\]", text, re.MULTILINE | re.DOTALL
+        )
         if not found:
             message = f"{path} has no '# [START {name}]' with its '# [END {name}]'"
             raise SystemExit(message)
@@ -74,8 +85,10 @@ def asked(cls: type) -> list[inspect.Parameter]:
 def documented(cls: type) -> dict[str, str]:
     """Return what the `Args:` of a class's docstring says of each parameter, on one line each."""
     _, _, args = (inspect.getdoc(cls) or "").partition("\nArgs:\n")
-    section = re.split(r"^\S", args, maxsplit=1, flags=re.M)[0]
-    entries = re.findall(r"^    (\w+)(?: \([^)]*\))?: (.*(?:\n {5,}.*|\n(?=\n {5,}))*)", section, re.M)
+    section = re.split(r"^\S", args, maxsplit=1, flags=re.MULTILINE)[0]
+    entries = re.findall(
+        r"^    (\w+)(?: \([^)]*\))?: (.*(?:\n {5,}.*|\n(?=\n {5,}))*)", section, re.MULTILINE
+    )
     return {name: " ".join(text.split()).replace("|", "\\|") for name, text in entries}
 
 
@@ -112,7 +125,7 @@ def _targets(tokens: list[Token]) -> Iterator[str]:
 def headings(page: Path) -> set[str]:
     """Return the anchors that a forge makes of a page's headings."""
     tokens = MarkdownIt("commonmark").parse(page.read_text())
-    texts = [after.content for token, after in zip(tokens, tokens[1:], strict=False) if token.type == "heading_open"]
+    texts = [after.content for token, after in itertools.pairwise(tokens) if token.type == "heading_open"]
     return {re.sub(r"[^\w\- ]", "", text.lower()).replace(" ", "-") for text in texts}
 
 

@@ -107,11 +107,11 @@ def imports(path: Path) -> Iterator[str]:
             yield node.module
 
 
-@pytest.mark.parametrize(
-    "path", [path for path in MODULES if path.name != "compat.py"], ids=id_of
-)
+@pytest.mark.parametrize("path", [path for path in MODULES if path.name != "compat.py"], ids=id_of)
 def test_only_compat_asks_for_airflows_version(path: Path) -> None:
-    asks = re.findall(r"AIRFLOW_V_|airflow\.version|airflow import __version__|airflow\.__version__", path.read_text())
+    asks = re.findall(
+        r"AIRFLOW_V_|airflow\.version|airflow import __version__|airflow\.__version__", path.read_text()
+    )
 
     assert not asks, "ask compat.py for what the version means"
 
@@ -121,7 +121,11 @@ def test_a_package_is_light(path: Path) -> None:
     statements = ast.parse(path.read_text()).body
 
     assert len(statements) <= INIT_STATEMENTS
-    assert not [node for node in statements if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node.name != "__getattr__"]
+    assert not [
+        node
+        for node in statements
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node.name != "__getattr__"
+    ]
 
 
 ERRORS = [cls for _, cls in inspect.getmembers(errors, inspect.isclass) if issubclass(cls, Exception)]
@@ -141,7 +145,9 @@ def test_every_error_has_its_place_in_the_tree(path: Path) -> None:
         return
 
     tree = ast.parse(path.read_text())
-    raised = [node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef) and node.name.endswith("Error")]
+    raised = [
+        node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef) and node.name.endswith("Error")
+    ]
 
     # The local cluster shares nothing, its errors are its own.
     assert not raised or "local" in path.parts, f"{raised} belong into core/errors.py"
