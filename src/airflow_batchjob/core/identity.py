@@ -1,0 +1,242 @@
+"""One task instance, one Job at a time: what to do about the Jobs that an identity has already.
+
+The decision table on the newest of them; the first row that matches decides. Nothing is read or
+sent here: `supervisor.submit` lists, asks, acts, and asks again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TypeAlias
+
+from typing_extensions import assert_never
+
+from airflow_batchjob.core.event import Outcome, Verdict
+from airflow_batchjob.core.job import Job
+from airflow_batchjob.core.marks import Marks, ReportedMark, read_marks
+from airflow_batchjob.core.status import Phase, read_status
+from airflow_batchjob.core.verdict import judge
+
+
+class Again(str, Enum):
+    """What a retry, or a user's clear, runs again."""
+
+    REST = "rest"  # only what is not completed
+    ALL = "all"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What this try asks for, as far as it decides between an earlier Job and a new one.
+
+    `waited`: an ending Job was waited for, so what is found now was left by an earlier try.
+    """
+
+    completions: int | None
+    indexed: bool
+    min_succeeded: int | None = None
+    digests: Mapping[str, str] = field(default_factory=dict)
+    incarnation: str = ""
+    holder: str = ""
+    retries: int = 0
+    max_tries: int = 0
+    on_retry: Again = Again.REST
+    on_clear: Again = Again.ALL
+    waited: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """What the task's own store says of its newest Job, which may be gone."""
+
+    name: str
+    uid: str
+    generation: int
+    digests: Mapping[str, str]
+    verdict: Verdict
+    reported: ReportedMark | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """Where a resumed generation finds what is done: the Job of that name and uid, else these ranges."""
+
+    name: str
+    uid: str
+    completed: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SubmitFirst:
+    """There is none: submit generation 0."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubmitNext:
+    """Submit `generation`; `resume_from` is where the completed indexes stand, None: from scratch."""
+
+    generation: int
+    because: str
+    resume_from: Source | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Attach:
+    """It is alive: become its holder and see it through."""
+
+    job: Job
+
+
+@dataclass(frozen=True, slots=True)
+class WaitUntilGone:
+    """It is ending or being deleted: look again until it is final or gone."""
+
+    job: Job
+
+
+@dataclass(frozen=True, slots=True)
+class StopThenNext:
+    """It is alive and does other work than what is asked now: stop it."""
+
+    job: Job
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class TakeResult:
+    """An earlier try met what is asked and died before it could tell."""
+
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class ReportAgain:
+    """It ended under this very try, not met: say so."""
+
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class RefuseIncarnation:
+    """It is alive and belongs to a deleted run of the same name, or to another Airflow."""
+
+    job: Job
+    theirs: str
+    ours: str
+
+
+Decision: TypeAlias = (
+    SubmitFirst
+    | SubmitNext
+    | Attach
+    | WaitUntilGone
+    | StopThenNext
+    | TakeResult
+    | ReportAgain
+    | RefuseIncarnation
+)
+
+
+def newest_first(jobs: Sequence[Job]) -> list[Job]:
+    """Return the Jobs of one identity, the newest generation first."""
+    return sorted(jobs, key=lambda job: read_marks(job).generation, reverse=True)
+
+
+def is_ending(job: Job) -> bool:
+    """Tell whether `job` is on its way out, and not yet final.
+
+    A final Job that is being deleted still says how it ended, and holds no name that we need.
+    """
+    phase = read_status(job).phase
+    if phase.is_final:
+        return False
+    deleting = job.metadata.deletion_timestamp is not None
+    return deleting or phase is Phase.STOPPING or read_marks(job).stop is not None
+
+
+def decide(jobs: Sequence[Job], asked: Asked, record: Record | None = None) -> Decision:
+    """Decide what to do; the rows of the table, from above.
+
+    Args:
+        jobs: All Jobs of this identity, in any order.
+        asked: What this try asks for.
+        record: What the task's store says, for when its Job is gone; None where there is no store.
+    """
+    if not jobs:
+        return _without_job(asked, record)
+    job = newest_first(jobs)[0]
+    marks, phase = read_marks(job), read_status(job).phase
+    following = marks.generation + 1
+    if is_ending(job):
+        return WaitUntilGone(job)
+    if marks.incarnation != asked.incarnation:
+        if not phase.is_final:
+            return RefuseIncarnation(job, marks.incarnation, asked.incarnation)
+        return SubmitNext(generation=following, because="the earlier Job belongs to another run of this name")
+    if changed := changed_fields(marks.digests, asked.digests):
+        reason = f"{', '.join(changed)} changed since the earlier Job was submitted"
+        if not phase.is_final:
+            return StopThenNext(job, reason)
+        return SubmitNext(generation=following, because=reason)
+    if not phase.is_final:
+        return Attach(job)
+    return _after_end(judge(job, asked), marks, asked, Source(name=job.metadata.name, uid=job.metadata.uid))
+
+
+def changed_fields(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    """Return the fields whose digests differ, sorted."""
+    return sorted(key for key in before.keys() | now.keys() if before.get(key) != now.get(key))
+
+
+def was_cleared(reported: ReportedMark, asked: Asked) -> bool:
+    """Tell a user's clear from a retry.
+
+    Airflow sets `max_tries` to try + retries on a clear and leaves it alone on a retry. Where an
+    edit of `retries` makes the sums agree, the retries themselves differ.
+    """
+    return (reported.max_tries, reported.retries) != (asked.max_tries, asked.retries)
+
+
+def _without_job(asked: Asked, record: Record | None) -> Decision:
+    if record is None:
+        return SubmitFirst()
+    if changed := changed_fields(record.digests, asked.digests):
+        reason = f"{', '.join(changed)} changed since the earlier Job was submitted"
+        return SubmitNext(generation=record.generation + 1, because=reason)
+    marks = Marks(generation=record.generation, reported=record.reported)
+    completed = record.verdict.succeeded_indexes or ""
+    return _after_end(
+        record.verdict, marks, asked, Source(name=record.name, uid=record.uid, completed=completed)
+    )
+
+
+def _after_end(verdict: Verdict, marks: Marks, asked: Asked, source: Source) -> Decision:
+    following = marks.generation + 1
+    cleared = marks.reported is not None and was_cleared(marks.reported, asked)
+    again, who = (asked.on_clear, "the task was cleared") if cleared else (asked.on_retry, "a retry")
+    if verdict.outcome is Outcome.MET:
+        told = marks.reported is not None and marks.reported.verdict == Outcome.MET.value
+        if not told or not cleared:
+            return TakeResult(verdict)
+        because = f"{who}; the earlier Job had met what was asked"
+        return SubmitNext(generation=following, because=because, resume_from=_rest(source, again))
+    if marks.holder and marks.holder == asked.holder and not asked.waited:
+        return ReportAgain(verdict)
+    because = f"{who}; {verdict.succeeded:,} of {_total(verdict)} had succeeded"
+    return SubmitNext(generation=following, because=because, resume_from=_rest(source, again))
+
+
+def _rest(source: Source, again: Again) -> Source | None:
+    match again:
+        case Again.REST:
+            return source
+        case Again.ALL:
+            return None
+        case _ as never:
+            assert_never(never)
+
+
+def _total(verdict: Verdict) -> str:
+    return "an open number" if verdict.completions is None else f"{verdict.completions:,}"

@@ -1,0 +1,180 @@
+"""What was seen, what was asked, and now → wait, stop or done.
+
+A pure step: `decide` takes one look and what earlier looks left in `Memory`, and returns a decision
+for `supervisor.supervise` to carry out. Every step may be the first after a crash.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import NamedTuple, TypeAlias
+
+from airflow_batchjob.core.clocks import Sent, active_seconds, suspended_at, to_send_again
+from airflow_batchjob.core.event import Cause, Order, Verdict
+from airflow_batchjob.core.job import Job
+from airflow_batchjob.core.marks import Marks, read_marks
+from airflow_batchjob.core.notes import Note, leaving_notes, say, unscheduled_note
+from airflow_batchjob.core.pods import Pod
+from airflow_batchjob.core.status import Phase, read_status
+from airflow_batchjob.core.stock_out import Scheduling, Shortage, shortage
+from airflow_batchjob.core.stock_out import look as look_at_scheduling
+from airflow_batchjob.core.verdict import judge, judge_vanished, taken_over
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """One look at a Job: None if it is gone; `pods` None where none were listed this time."""
+
+    job: Job | None
+    now: float  # epoch seconds
+    pods: tuple[Pod, ...] | None = None
+    troubles: tuple[Note, ...] = ()  # why pods do not start, or can't be created
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """What one supervisor keeps between looks. Losing it costs a note said twice, never a verdict."""
+
+    last: Job | None = None
+    said: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    scheduling: Scheduling = field(default_factory=Scheduling)
+    pods: tuple[Pod, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wait:
+    """Nothing to do but to say `notes`, to send `resend`, and to look again at `look_at` at the latest."""
+
+    notes: tuple[Note, ...] = ()
+    look_at: float = float("inf")  # epoch seconds
+    resend: Sent | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stop:
+    """Stop the Job, and say why on it."""
+
+    cause: Cause
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """It is over."""
+
+    verdict: Verdict
+
+
+Decision: TypeAlias = Wait | Stop | Done
+
+
+class _Seen(NamedTuple):
+    job: Job
+    look: Look
+    order: Order
+    memory: Memory
+
+
+def decide(look: Look, order: Order, memory: Memory) -> tuple[Decision, Memory]:
+    """Decide on one look.
+
+    Args:
+        look: What is seen now.
+        order: What is asked, and for whom.
+        memory: What the call before this one returned; at first `Memory()`.
+    """
+    job = look.job
+    if job is None or job.metadata.uid != order.job.uid:
+        return Done(judge_vanished(memory.last, order)), memory
+    marks, phase = read_marks(job), read_status(job).phase
+    memory = _remember(look, job, memory)
+    seen = _Seen(job, look, order, memory)
+    if marks.holder != order.holder:
+        return Done(taken_over(job, order)), memory
+    if phase.is_final:
+        return Done(judge(job, order)), memory
+    if _is_leaving(job, phase, marks):
+        return _wait(seen, _leaving_words(job, marks, order))
+    if order.wall_clock_end is not None and look.now >= order.wall_clock_end:
+        return Stop(cause=Cause.EXECUTION_TIMEOUT, words="Airflow's execution_timeout has passed"), memory
+    limit = order.deadline_seconds
+    if limit is not None and active_seconds(job, order.holder, look.now) >= limit:
+        return Stop(cause=Cause.DEADLINE, words=f"deadline_seconds={limit} of active time has passed"), memory
+    if phase is Phase.SUSPENDED or job.spec.suspend:
+        return _wait(seen, _suspended_words(marks))
+    return _while_active(seen)
+
+
+def wants_pods(job: Job) -> bool:
+    """Tell whether a look at the pods of `job` can say more than the Job does.
+
+    As long as all that are active are ready, none waits for a machine or an image.
+    """
+    if read_status(job).phase.is_final:
+        return False
+    return job.status.active > (job.status.ready or 0) or bool(job.status.terminating)
+
+
+def wants_events(job: Job) -> bool:
+    """Tell whether `job` should have pods and has none: then they may not be allowed to be created."""
+    waiting = read_status(job).phase is Phase.PENDING and not job.spec.suspend
+    return waiting and not job.status.terminating and job.spec.parallelism != 0
+
+
+def _while_active(seen: _Seen) -> tuple[Decision, Memory]:
+    look, order, memory = seen.look, seen.order, seen.memory
+    short = shortage(seen.job, memory.pods, memory.scheduling, order.pending_seconds)
+    # An older list may still show pods as waiting that have a machine by now.
+    if short is not None and look.pods is not None and look.now >= short.due_at:
+        words = f"{short.unscheduled:,} pods without a machine for {order.pending_seconds} s"
+        return Stop(cause=Cause.STOCK_OUT, words=f"{words}: {short.words}" if short.words else words), memory
+    return _wait(seen, (*look.troubles, *unscheduled_note(short, look.now)), short)
+
+
+def _remember(look: Look, job: Job, memory: Memory) -> Memory:
+    if job.spec.suspend or suspended_at(job) is not None:
+        # Its pods are gone, and after a resume all clocks on capacity start anew.
+        return replace(memory, last=job, scheduling=Scheduling(), pods=look.pods or ())
+    if look.pods is None:
+        return replace(memory, last=job)
+    scheduling = look_at_scheduling(look.pods, memory.scheduling, look.now)
+    return replace(memory, last=job, scheduling=scheduling, pods=look.pods)
+
+
+def _wait(seen: _Seen, notes: tuple[Note, ...], short: Shortage | None = None) -> tuple[Decision, Memory]:
+    job, look, order, memory = seen
+    saying = say((*notes, *leaving_notes(memory.pods, look.now)), memory.said, look.now)
+    ends = [saying.again_at, *([] if short is None else [short.due_at])]
+    if order.wall_clock_end is not None:
+        ends.append(order.wall_clock_end)
+    if order.deadline_seconds is not None and suspended_at(job) is None and job.status.start_time:
+        ends.append(look.now + order.deadline_seconds - active_seconds(job, order.holder, look.now))
+    # A clock that is over has led to a stop already, which needs no second look at once.
+    look_at = min((end for end in ends if end > look.now), default=float("inf"))
+    leaving = _is_leaving(job, read_status(job).phase, read_marks(job))
+    resend = None if leaving else to_send_again(job, order, look.now)
+    waiting = Wait(notes=saying.now, look_at=look_at, resend=resend)
+    return waiting, replace(memory, said=saying.said)
+
+
+def _is_leaving(job: Job, phase: Phase, marks: Marks) -> bool:
+    stopped = marks.stop is not None and job.spec.active_deadline_seconds == 0
+    return stopped or phase is Phase.STOPPING or job.metadata.deletion_timestamp is not None
+
+
+def _leaving_words(job: Job, marks: Marks, order: Order) -> tuple[Note, ...]:
+    terminating = job.status.terminating or 0
+    left = f"; {terminating:,} pods are terminating" if terminating else ""
+    if job.metadata.deletion_timestamp is not None and marks.stop is None:
+        return (Note("deleting", f"Job {order.job} is being deleted by someone else{left}", warning=True),)
+    status = read_status(job)
+    why = marks.stop.words if marks.stop is not None else (status.message or status.reason)
+    return (Note("ending", f"Job {order.job} is ending ({why}){left}"),)
+
+
+def _suspended_words(marks: Marks) -> tuple[Note, ...]:
+    if marks.queue:
+        return (Note("suspended", f"suspended: the queue {marks.queue!r} has not admitted it"),)
+    return (Note("suspended", "suspended, by its manifest or by someone: waiting until it is resumed"),)
