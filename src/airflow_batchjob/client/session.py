@@ -17,7 +17,6 @@ from urllib.parse import urlsplit
 import aiohttp
 import msgspec
 
-from airflow_batchjob import __version__
 from airflow_batchjob.client.requests import Call
 
 if TYPE_CHECKING:
@@ -52,7 +51,7 @@ class Session:
         http = aiohttp.ClientSession(
             connector=connector,
             trust_env=True,
-            headers={"User-Agent": f"airflow-batchjob/{__version__}"},
+            headers={"User-Agent": "airflow-batchjob"},
         )
         return cls(configuration, http)
 
