@@ -4,6 +4,7 @@ A page marks such a part by a comment, and this fills what stands between it and
 
     <!-- quote dags/FILE.py NAME -->         the lines between `# [START NAME]` and `# [END NAME]`
     <!-- parameters PACKAGE.MODULE.CLASS -->  a table from the class's docstring
+    <!-- mapping PACKAGE.MODULE.NAME -->      a table of a mapping's keys and values
 
 `--check` changes nothing, and looks at links too.
 """
@@ -37,7 +38,7 @@ PAGES = sorted(
 )
 
 _PART = re.compile(
-    r"(?P<mark>^<!-- (?P<kind>quote|parameters) (?P<of>[^>]+?) -->\n).*?(?P<end>^<!-- end -->$)",
+    r"(?P<mark>^<!-- (?P<kind>quote|parameters|mapping) (?P<of>[^>]+?) -->\n).*?(?P<end>^<!-- end -->$)",
     re.MULTILINE | re.DOTALL,
 )
 _LANGUAGES = {".py": "python", ".yaml": "yaml", ".sh": "shell"}
@@ -45,7 +46,7 @@ _LANGUAGES = {".py": "python", ".yaml": "yaml", ".sh": "shell"}
 
 def rewritten(text: str) -> str:
     """Return a page's text with each generated part made anew."""
-    makers = {"quote": quote, "parameters": parameters}
+    makers = {"quote": quote, "parameters": parameters, "mapping": mapping}
     return _PART.sub(lambda part: f"{part['mark']}{makers[part['kind']](part['of'])}\n{part['end']}", text)
 
 
@@ -74,6 +75,16 @@ def parameters(of: str) -> str:
         for parameter in asked(cls)
     ]
     return "\n".join(["| parameter | default | meaning |", "|---|---|---|", *rows])
+
+
+def mapping(of: str) -> str:
+    """Return a table of a mapping: keys that have one value share a row."""
+    module, _, name = of.rpartition(".")
+    keys: dict[str, list[str]] = {}
+    for key, value in getattr(importlib.import_module(module), name).items():
+        keys.setdefault(value, []).append(f"`{key}`")
+    rows = [f"| {', '.join(names)} | {value} |" for value, names in keys.items()]
+    return "\n".join(["| there | here |", "|---|---|", *rows])
 
 
 def asked(cls: type) -> list[inspect.Parameter]:

@@ -81,11 +81,15 @@ def package_of(path: Path) -> str:
     return path.parts[path.parts.index("site-packages") + 1].removesuffix(".py")
 
 
+# [START in_place]
 def put_in_place(path: Path, text: str) -> None:
     """Write a file whole or not at all."""
     half = path.with_suffix(f".{os.getpid()}.half")
     half.write_text(text)
     half.replace(path)
+
+
+# [END in_place]
 
 
 if __name__ == "__main__":

@@ -13,7 +13,8 @@ LEGEND = ("each block is a shard,", "each row runs one at a time;", "orange: met
 STYLE = """
 text { font: 13px system-ui, sans-serif; fill: #24292f } .middle { text-anchor: middle }
 .title { font-weight: 600; font-size: 15px } .small { font-size: 11px; fill: #6e7781 }
-.end { text-anchor: end } .shard { fill: #4078c0 } .broken { fill: #d9822b } .bar { fill: #5aa578 } .axis { stroke: #d0d7de }
+.end { text-anchor: end } .shard { fill: #4078c0 } .broken { fill: #d9822b }
+.bar { fill: #5aa578 } .axis { stroke: #d0d7de }
 @media (prefers-color-scheme: dark) {
   text { fill: #e6edf3 } .small { fill: #8b949e } .ground { fill: #0d1117 } .axis { stroke: #30363d }
 }
