@@ -1,7 +1,7 @@
 """Kubernetes quantities ("14000m", "1.5Gi", "1e3"), exact to the nano, in whole-number arithmetic.
 
 What is read here is compared and shared out, so no float takes part. Text that Kubernetes would
-refuse raises `ValueError` with the reason and the mend; whose field it is, the caller knows.
+refuse raises `NotAQuantity` with the reason and the mend; whose field it is, the caller knows.
 
 Source: https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/
 """
@@ -11,6 +11,8 @@ from __future__ import annotations
 import re
 from decimal import Decimal
 from typing import TypeAlias
+
+from airflow_batchjob.core.errors import Problem
 
 Quantity: TypeAlias = str | int | float | Decimal
 """A quantity as YAML gives it; JSON numbers are legal."""
@@ -37,6 +39,18 @@ _SUFFIXES = {
 }
 
 
+class NotAQuantity(ValueError):  # noqa: N818 - a ValueError with parts, which callers turn into a Problem
+    """Not a quantity, or not one of the kind that is needed: `value`, why, and the mend."""
+
+    def __init__(self, value: object, why: str, mend: str) -> None:
+        self.value, self.why, self.mend = value, why, mend
+        super().__init__(f"{value!r} is {why}; {mend[:1].lower()}{mend[1:]}")
+
+    def at(self, field: str) -> Problem:
+        """Return the problem of the field whose value it is."""
+        return Problem(field, self.value, self.why, self.mend)
+
+
 def parse_quantity(text: Quantity) -> Decimal:
     """Return the exact value of a quantity; what is finer than a nano is rounded away from zero.
 
@@ -44,40 +58,40 @@ def parse_quantity(text: Quantity) -> Decimal:
         text: In any notation of Kubernetes, or a JSON number.
 
     Raises:
-        ValueError: Kubernetes would refuse it; the message says why and what to write.
+        NotAQuantity: Kubernetes would refuse it; the message says why and what to write.
     """
-    nanos = _nanos(text)
-    if nanos % _NANO == 0:
-        return Decimal(nanos // _NANO)
-    digits = tuple(map(int, str(abs(nanos))))
-    return Decimal((int(nanos < 0), digits, -9))  # unlike scaleb, never rounded to a context
+    exact = nanos(text)
+    if exact % _NANO == 0:
+        return Decimal(exact // _NANO)
+    digits = tuple(map(int, str(abs(exact))))
+    return Decimal((int(exact < 0), digits, -9))  # unlike scaleb, never rounded to a context
 
 
 def millicores(quantity: Quantity) -> int:
     """Return a CPU quantity in thousandths of a core, rounded up as Kubernetes does."""
-    return -(-_nanos(quantity) // _MILLI)
+    return -(-nanos(quantity) // _MILLI)
 
 
 def memory_bytes(quantity: Quantity) -> int:
     """Return a memory quantity in bytes, rounded up to a whole byte."""
-    return -(-_nanos(quantity) // _NANO)
+    return -(-nanos(quantity) // _NANO)
 
 
 def mebibytes(quantity: Quantity) -> int:
     """Return a memory quantity in whole MiB, rounded down: what a machine surely has."""
-    return _nanos(quantity) // (_NANO * _MEBI)
+    return nanos(quantity) // (_NANO * _MEBI)
 
 
 def whole(quantity: Quantity) -> int:
     """Return a quantity of things that can't be divided, such as GPUs.
 
     Raises:
-        ValueError: It isn't a quantity, or not a whole number.
+        NotAQuantity: It isn't a quantity, or not a whole number.
     """
-    nanos = _nanos(quantity)
-    if nanos % _NANO:
-        raise ValueError(f"{quantity!r} is not a whole number; write e.g. 1")
-    return nanos // _NANO
+    exact = nanos(quantity)
+    if exact % _NANO:
+        raise NotAQuantity(quantity, "not a whole number", "Write e.g. 1")
+    return exact // _NANO
 
 
 def format_cpu(millicores: int) -> str:
@@ -90,23 +104,28 @@ def format_memory(mebibytes: int) -> str:
     return f"{mebibytes}Mi"
 
 
-def _nanos(quantity: Quantity) -> int:
+def nanos(quantity: Quantity) -> int:
+    """Return a quantity in thousand-millionths: the finest Kubernetes knows, so nothing is lost.
+
+    Raises:
+        NotAQuantity: As `parse_quantity`.
+    """
     if isinstance(quantity, bool) or not isinstance(quantity, (str, int, float, Decimal)):
-        why = f"{quantity!r} is not a quantity; write a number or text such as '500m' or '2Gi'"
-        raise ValueError(why)  # noqa: TRY004 - callers turn one kind of error into a Problem
+        raise NotAQuantity(quantity, "not a quantity", "Write a number, or text such as 500m or 2Gi")
     text = repr(quantity) if isinstance(quantity, float) else str(quantity)
     found = _QUANTITY.fullmatch(text) if len(text) <= _LONGEST_TEXT else None
     if found is None or not (found["whole"] or found["part"]):
-        raise ValueError(f"{quantity!r} is not a quantity; {_mend(text)}")
+        raise NotAQuantity(quantity, "not a quantity", _mend(text))
     sign, part = -1 if found["sign"] == "-" else 1, found["part"] or ""
     digits = int(found["whole"] + part)
     if found["exponent"] is not None:
         exponent = int(found["exponent"])
         if abs(exponent) > _LARGEST_EXPONENT:
-            raise ValueError(f"{quantity!r} is out of range; write it without an exponent")
+            raise NotAQuantity(quantity, "out of range", "Write it without an exponent")
         return sign * _scaled_up(digits * _NANO, exponent - len(part))
     if found["suffix"] not in _SUFFIXES:
-        raise ValueError(f"{quantity!r} has the unknown suffix {found['suffix']!r}; {_mend(text)}")
+        why = f"not a quantity: there is no suffix {found['suffix']!r}"
+        raise NotAQuantity(quantity, why, _mend(text))
     return sign * _scaled_up(digits * _SUFFIXES[found["suffix"]], -len(part))
 
 
@@ -118,11 +137,10 @@ def _scaled_up(number: int, exponent: int) -> int:
 
 
 def _mend(text: str) -> str:
-    if text != text.strip() or " " in text:
-        return "write it without spaces, e.g. '1Gi'"
-    letters = text.lstrip("+-.0123456789")
-    likely = {"k": "'k' (1000) or 'Ki' (1024)", "m": "'M', 'Mi' or, for thousandths, 'm'"}
-    first = letters[:1].lower()
-    if first in "gtpe" and first:
-        return f"write {first.upper()!r} (powers of 1000) or {first.upper() + 'i'!r} (powers of 1024)"
-    return f"write {likely.get(first, 'a number and a suffix, e.g. 500m or 2Gi')}"
+    if re.search(r"\s", text):
+        return "Write it without spaces, e.g. 1Gi"
+    letter = text.lstrip("+-.0123456789")[:1].upper()
+    if letter and letter in "KMGTPE":
+        thousands = "k" if letter == "K" else letter
+        return f"Write {thousands!r} for powers of 1000, or {letter + 'i'!r} for powers of 1024"
+    return "Write a number and a suffix, e.g. 500m or 2Gi"
