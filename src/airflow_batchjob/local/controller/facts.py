@@ -126,7 +126,9 @@ def _exits(statuses: Any) -> list[tuple[str, int]]:  # noqa: ANN401  JSON
 
 def _finish_time(metadata: Object, containers: Any, ready: Object | None, created: datetime) -> datetime:  # noqa: ANN401
     """Return when the pod ended. The order of the sources is the controller's own."""
-    ends: list[str] = [((s.get("state") or {}).get("terminated") or {}).get("finishedAt") or "" for s in containers]
+    ends: list[str] = [
+        ((s.get("state") or {}).get("terminated") or {}).get("finishedAt") or "" for s in containers
+    ]
     if ends and all(ends):
         return max(parse_time(end) for end in ends)
     if ready is not None and ready["status"] == "False" and ready.get("lastTransitionTime"):

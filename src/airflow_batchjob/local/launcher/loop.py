@@ -1,0 +1,209 @@
+"""The launcher's loop: requests in, outputs to their logs, ends noticed, memory held. One thread."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import signal
+import socket
+import time
+from collections.abc import Callable
+from functools import partial
+
+import msgspec
+
+from airflow_batchjob.local.launcher import processes
+from airflow_batchjob.local.launcher.container import Container, StartRefused
+from airflow_batchjob.local.launcher.output import Output
+from airflow_batchjob.local.launcher.protocol import Ended, Refused, Report, Request, Signal, Start, Started
+
+MEMORY_SAMPLE_SECONDS = 0.25  # what a command allocates and frees between two samples is not seen
+SWEEP_SECONDS = 0.25  # between two looks for processes that have left their container's session
+LAST_KILL_SECONDS = 5.0  # what SIGKILL has not ended by then sits in the kernel
+_TAKEN_AT_ONCE = 1024 * 1024
+
+
+class Launcher:
+    """Serves one connection; when it closes, everything started is killed and the process ends.
+
+    Args:
+        connection: To the server.
+    """
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self._selector = selectors.DefaultSelector()
+        self._by_id: dict[str, Container] = {}
+        self._by_pid: dict[int, Container] = {}
+        self._requests = msgspec.json.Decoder(Request)
+        self._reports: list[Report] = []
+        self._unread = b""
+        self._open = True
+        self._next_sample = 0.0
+        self._next_sweep = 0.0
+
+    def run(self) -> None:
+        """Serve until the connection closes."""
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)
+        processes.adopt_orphans()
+        woken, wake = os.pipe()
+        os.set_blocking(woken, False)
+        os.set_blocking(wake, False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+        self._watch(woken, lambda: _drain(woken))
+        self._watch(self._connection.fileno(), self._read)
+        while self._open:
+            for key, _ in self._selector.select(self._patience()):
+                key.data()
+            self._reap()
+            self._sample()
+            self._sweep()
+            self._send()
+        self._kill_all()
+
+    def _watch(self, descriptor: int, handler: Callable[[], None]) -> None:
+        self._selector.register(descriptor, selectors.EVENT_READ, handler)
+
+    def _patience(self) -> float | None:
+        now, waits = time.monotonic(), []
+        if self._limited():
+            waits.append(self._next_sample - now)
+        if self._strays():
+            waits.append(self._next_sweep - now)
+        return max(0.0, min(waits)) if waits else None
+
+    def _read(self) -> None:
+        try:
+            taken = self._connection.recv(_TAKEN_AT_ONCE)
+        except ConnectionError:
+            taken = b""
+        if not taken:
+            self._open = False
+            return
+        *lines, self._unread = (self._unread + taken).split(b"\n")
+        for line in lines:
+            self._obey(self._requests.decode(line))
+
+    def _obey(self, request: Request) -> None:
+        if isinstance(request, Start):
+            self._start(request)
+            return
+        container = self._by_id.get(request.id)
+        if container is not None:
+            self._signal(container, request)
+
+    def _start(self, request: Start) -> None:
+        try:
+            container = Container.start(request)
+        except StartRefused as refusal:
+            self._reports.append(Refused(id=request.id, message=str(refusal)))
+            return
+        self._by_id[request.id] = container
+        self._by_pid[container.pid] = container
+        for output in container.outputs:
+            self._watch(output.descriptor, partial(self._pump, output))
+        self._reports.append(Started(id=request.id, pid=container.pid))
+
+    def _signal(self, container: Container, request: Signal) -> None:
+        if request.number == signal.SIGKILL:
+            processes.kill_tree(container.pid)
+        else:
+            processes.signal_group(container.pid, request.number)
+
+    def _pump(self, output: Output) -> None:
+        # A pipe's end is no end of the container: it may close its output and go on.
+        if not output.pump():
+            self._selector.unregister(output.descriptor)
+
+    def _reap(self) -> None:
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            container = self._by_pid.pop(pid, None)
+            if container is not None:
+                self._end(container, os.waitstatus_to_exitcode(status))
+
+    def _end(self, container: Container, code: int) -> None:
+        """A container lives as long as its first process: the rest of it goes now."""
+        del self._by_id[container.id]
+        processes.signal_group(container.pid, signal.SIGKILL)
+        if self._strays():
+            self._kill_strays()
+        for output in container.outputs:
+            with contextlib.suppress(KeyError):
+                self._selector.unregister(output.descriptor)
+        container.close()
+        self._reports.append(
+            Ended(
+                id=container.id,
+                exit_code=128 - code if code < 0 else code,
+                out_of_memory=container.over_limit,
+            )
+        )
+
+    def _limited(self) -> bool:
+        return any(container.memory_bytes is not None for container in self._by_id.values())
+
+    def _sample(self) -> None:
+        now = time.monotonic()
+        if now < self._next_sample or not self._limited():
+            return
+        limited = {c.pid: c for c in self._by_id.values() if c.memory_bytes is not None}
+        for pid, used_bytes in processes.memory_of_trees(limited).items():
+            container = limited[pid]
+            if container.memory_bytes is not None and used_bytes > container.memory_bytes:
+                container.over_limit = True
+                processes.kill_tree(pid)
+        # Counted from here: looking at a thousand processes takes its time, and must leave some.
+        self._next_sample = time.monotonic() + max(MEMORY_SAMPLE_SECONDS, 4 * (time.monotonic() - now))
+
+    def _strays(self) -> list[int]:
+        return [pid for pid in processes.children() if pid not in self._by_pid]
+
+    def _sweep(self) -> None:
+        if time.monotonic() >= self._next_sweep:
+            self._kill_strays()
+            self._next_sweep = time.monotonic() + SWEEP_SECONDS
+
+    def _kill_strays(self) -> None:
+        """Kill adopted processes whose container has ended; those of a live one may go on."""
+        for pid in self._strays():
+            owner = processes.owner_of(pid)
+            if owner is None or owner not in self._by_id:
+                processes.kill_tree(pid)
+
+    def _send(self) -> None:
+        if not self._reports:
+            return
+        lines = b"".join(msgspec.json.encode(report) + b"\n" for report in self._reports)
+        self._reports = []
+        try:
+            self._connection.sendall(lines)
+        except OSError:
+            self._open = False
+
+    def _kill_all(self) -> None:
+        deadline = time.monotonic() + LAST_KILL_SECONDS
+        for container in self._by_id.values():
+            processes.signal_group(container.pid, signal.SIGKILL)
+        # What is killed leaves its children to us: look again until there are none.
+        while time.monotonic() < deadline and (left := processes.children()):
+            for pid in left:
+                processes.kill_tree(pid)
+            with contextlib.suppress(ChildProcessError):
+                while os.waitpid(-1, os.WNOHANG)[0]:
+                    continue
+            time.sleep(0.01)
+
+
+def _drain(descriptor: int) -> None:
+    with contextlib.suppress(BlockingIOError):
+        while os.read(descriptor, 4096):
+            continue
