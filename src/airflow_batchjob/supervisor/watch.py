@@ -1,0 +1,294 @@
+"""One list-and-watch of our Jobs for all supervisors of an event loop, client and namespace.
+
+Supervisors subscribe by uid and get the newest object, not every one. List, watch from there, list
+again on 410 and now and then for safety; a lost connection is waited out. Where watching is
+forbidden, one shared list per interval takes its place.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Coroutine
+from contextlib import aclosing, suppress
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from typing_extensions import Self
+
+from airflow_batchjob.client.protocol import EventType, JobClient, WatchEvent
+from airflow_batchjob.core.errors import (
+    ApiError,
+    ApiRefusedError,
+    ExpiredError,
+    NotFoundError,
+)
+from airflow_batchjob.core.job import Job, JobRef
+from airflow_batchjob.core.marks import SELECTOR
+from airflow_batchjob.supervisor.pace import DEFAULT_PACE, Pace
+
+_Key = tuple[int, str]
+_WATCHES: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[_Key, JobWatch]] = WeakKeyDictionary()
+
+_FEW = 2  # that many late joiners are read one by one, more by one list
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """The newest object of a Job; `gone`: it was deleted, and this is its last state, if any was seen."""
+
+    job: Job | None
+    gone: bool = False
+
+
+class Subscription:
+    """One supervisor's view of its Job. An async context manager: leaving it unsubscribes."""
+
+    def __init__(self, watch: JobWatch, ref: JobRef) -> None:
+        self.ref = ref
+        self.seen: Seen | None = None
+        self.error: Exception | None = None
+        self._watch = watch
+        self._news = asyncio.Event()
+
+    async def __aenter__(self) -> Self:
+        self._watch.join(self)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._watch.leave(self)
+
+    @property
+    def trouble(self) -> ApiError | None:
+        """Why nothing is heard at the moment; None while the watch is well."""
+        return self._watch.trouble
+
+    async def next(self, timeout_seconds: float) -> Seen | None:
+        """Return the newest state, waiting for one that was not returned yet; None after the timeout.
+
+        Raises:
+            ApiError: The API refuses to list Jobs.
+        """
+        if not self._news.is_set():
+            news = asyncio.ensure_future(self._news.wait())
+            try:
+                await asyncio.wait({news}, timeout=timeout_seconds)
+            finally:
+                news.cancel()
+        if self.error is not None:
+            raise self.error
+        if not self._news.is_set():
+            return None
+        self._news.clear()
+        return self.seen
+
+    def deliver(self, job: Job) -> None:
+        if self.seen is not None and self.seen.job is not None and _is_older(job, self.seen.job):
+            return
+        self.seen = Seen(job)
+        self._news.set()
+
+    def deliver_gone(self, last: Job | None) -> None:
+        known = self.seen.job if self.seen is not None else None
+        self.seen = Seen(last or known, gone=True)
+        self._news.set()
+
+    def fail(self, error: Exception) -> None:
+        self.error = error
+        self._news.set()
+
+
+class JobWatch:
+    """See the module. Made by `subscribe`; lives as long as it has subscribers."""
+
+    def __init__(self, client: JobClient, namespace: str, pace: Pace) -> None:
+        self.trouble: ApiError | None = None
+        self._client, self._namespace, self._pace = client, namespace, pace
+        self._subscriptions: dict[str, set[Subscription]] = {}  # by uid
+        self._task: asyncio.Task[None] | None = None
+        self._catching_up: asyncio.Task[None] | None = None
+        self._version = ""  # "": nothing was listed yet
+        self._may_watch = True
+
+    def join(self, subscription: Subscription) -> None:
+        self._subscriptions.setdefault(subscription.ref.uid, set()).add(subscription)
+        if self._task is None:
+            self._task = asyncio.ensure_future(self._guarded(self._list_and_watch()))
+        elif self._catching_up is None:
+            self._catching_up = asyncio.ensure_future(self._guarded(self._catch_up()))
+
+    async def leave(self, subscription: Subscription) -> None:
+        of_this_job = self._subscriptions.get(subscription.ref.uid, set())
+        of_this_job.discard(subscription)
+        if not of_this_job:
+            self._subscriptions.pop(subscription.ref.uid, None)
+        if self._subscriptions:
+            return
+        _forget(self)
+        for task in (self._task, self._catching_up):
+            if task is not None and not task.done():
+                task.cancel()
+                with suppress(asyncio.CancelledError):
+                    await task
+
+    def _all(self) -> list[Subscription]:
+        return [one for of_one_job in self._subscriptions.values() for one in of_one_job]
+
+    async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
+        try:
+            await work
+        except Exception as error:  # noqa: BLE001  every supervisor hears of it, none waits for ever
+            _forget(self)
+            for subscription in self._all():
+                subscription.fail(error)
+
+    async def _list_and_watch(self) -> None:
+        failures = 0
+        while True:
+            try:
+                await self._list()
+                failures, self.trouble = 0, None
+                await self._follow_for(self._pace.full_read_seconds)
+            except ExpiredError:
+                await asyncio.sleep(self._pace.after_end_seconds * _jitter())
+            except ApiError as error:
+                if not error.retryable:
+                    raise
+                self.trouble = error
+                failures += 1
+                await asyncio.sleep(self._pace.outage_delay_seconds(failures, error) * _jitter())
+
+    async def _list(self) -> None:
+        self._version = await self._list_for(self._all())
+
+    async def _list_for(self, waiting: list[Subscription]) -> str:
+        page = await self._client.list_jobs(self._namespace, SELECTOR)
+        there = {job.metadata.uid: job for job in page.items}
+        for subscription in waiting:
+            if (job := there.get(subscription.ref.uid)) is not None:
+                subscription.deliver(job)
+            else:
+                subscription.deliver_gone(None)
+        return page.resource_version
+
+    async def _follow_for(self, seconds: float) -> None:
+        """Deliver changes until a full read is due, or until the version has expired."""
+        due = asyncio.get_running_loop().time() + seconds
+        failures = 0
+        while (left := due - asyncio.get_running_loop().time()) > 0:
+            if not self._may_watch:
+                await asyncio.sleep(min(left, self._pace.list_seconds * _jitter()))
+                return
+            try:
+                if not await _within(left, self._follow()):
+                    return
+                failures, self.trouble = 0, None
+                # The server may end every watch at once: never faster than this.
+                await asyncio.sleep(self._pace.after_end_seconds * _jitter())
+            except ApiRefusedError as error:
+                if error.code != 403:
+                    raise
+                self._may_watch = False
+            except ApiError as error:
+                if not error.retryable:
+                    raise
+                self.trouble = error
+                failures += 1
+                await asyncio.sleep(self._pace.outage_delay_seconds(failures, error) * _jitter())
+
+    async def _follow(self) -> None:
+        stream: Any = self._client.watch_jobs(self._namespace, SELECTOR, self._version)
+        async with aclosing(stream):
+            async for event in stream:
+                self.trouble = None
+                self._take(event)
+
+    def _take(self, event: WatchEvent[Job]) -> None:
+        job = event.object
+        self._version = job.metadata.resource_version or self._version
+        if event.type is EventType.BOOKMARK:
+            return
+        for subscription in self._subscriptions.get(job.metadata.uid, ()):
+            if event.type is EventType.DELETED:
+                subscription.deliver_gone(job)
+            else:
+                subscription.deliver(job)
+
+    async def _catch_up(self) -> None:
+        """Give late joiners their first object: a few are read alone, many by one list."""
+        try:
+            await asyncio.sleep(self._pace.joining_seconds)
+            while waiting := [one for one in self._all() if one.seen is None]:
+                try:
+                    if not self._version:  # the first list is under way
+                        await asyncio.sleep(self._pace.joining_seconds)
+                    elif len(waiting) > _FEW:
+                        await self._list_for(waiting)
+                    else:
+                        await self._read_each(waiting)
+                except ApiError as error:
+                    if not error.retryable:
+                        raise
+                    await asyncio.sleep(self._pace.outage_delay_seconds(1, error) * _jitter())
+        finally:
+            self._catching_up = None
+
+    async def _read_each(self, waiting: list[Subscription]) -> None:
+        for subscription in waiting:
+            try:
+                job = await self._client.get_job(self._namespace, subscription.ref.name)
+            except NotFoundError:
+                subscription.deliver_gone(None)
+                continue
+            if job.metadata.uid == subscription.ref.uid:
+                subscription.deliver(job)
+            else:
+                subscription.deliver_gone(None)
+
+
+def subscribe(client: JobClient, ref: JobRef, pace: Pace = DEFAULT_PACE) -> Subscription:
+    """Return a view of the Job `ref`, to be entered with `async with`.
+
+    All views of one client and namespace share a watch; the first one's `pace` holds.
+    """
+    watches = _WATCHES.setdefault(asyncio.get_running_loop(), {})
+    key = (id(client), ref.namespace)
+    if key not in watches:
+        watches[key] = JobWatch(client, ref.namespace, pace)
+    return Subscription(watches[key], ref)
+
+
+def _forget(watch: JobWatch) -> None:
+    watches = _WATCHES.get(asyncio.get_running_loop(), {})
+    for key in [key for key, one in watches.items() if one is watch]:
+        del watches[key]
+
+
+async def _within(seconds: float, work: Any) -> bool:
+    """Run `work` for at most `seconds`; tell whether it came to its end."""
+    task = asyncio.ensure_future(work)
+    try:
+        await asyncio.wait({task}, timeout=seconds)
+    finally:
+        if not task.done():
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+    if task.cancelled():
+        return False
+    task.result()
+    return True
+
+
+def _is_older(job: Job, than: Job) -> bool:
+    # Versions of one kind rise. What is not a number can't be compared: take it as newer.
+    mine, theirs = job.metadata.resource_version, than.metadata.resource_version
+    return mine.isdigit() and theirs.isdigit() and int(mine) < int(theirs)
+
+
+def _jitter() -> float:
+    return 0.5 + random.random()  # noqa: S311  spreads requests, keeps no secret
