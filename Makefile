@@ -40,7 +40,7 @@ test: $(READY)
 	@$(CLOCK); $(BIN)/python -m pytest $(ARGS) && echo "test: passed in $(TOOK)"
 
 check: $(READY)
-	@$(CLOCK); $(MAKE) --no-print-directory format-check lint types contracts docs-check \
+	@$(CLOCK); $(MAKE) --no-print-directory --keep-going format-check lint types contracts docs-check \
 		&& echo "check: format, lint, types, contracts, docs passed in $(TOOK)"
 
 format-check: $(READY)
