@@ -142,8 +142,8 @@ def threshold_problems(
         return problems
     spare = completions - needed
     why = (
-        f"the Job would end at the {_ordinal(allowed + 1)} failed index, when min_succeeded={min_succeeded!r} "
-        f"({needed} of {completions}) can still be met"
+        f"the Job would end at the {_ordinal(allowed + 1)} failed index, when "
+        f"min_succeeded={min_succeeded!r} ({needed} of {completions}) can still be met"
     )
     mend = f"Allow {spare} failed indexes or more, or ask for {completions - allowed} successes or more"
     return [Problem(fuse_field, max_failed_indexes, why, mend)]

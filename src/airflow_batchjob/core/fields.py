@@ -8,31 +8,36 @@ from typing import Any
 
 from airflow_batchjob.core.errors import Problem
 
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 # Source: batch/v1 JobSpec, core/v1 PodSpec, Container and ObjectMeta of Kubernetes 1.37.
 JOB = frozenset({"apiVersion", "kind", "metadata", "spec", "status"})
-JOB_SPEC = frozenset(
+JOB_SPEC = _names(
     "activeDeadlineSeconds backoffLimit backoffLimitPerIndex completionMode completions managedBy "
     "manualSelector maxFailedIndexes parallelism podFailurePolicy podReplacementPolicy scheduling selector "
-    "successPolicy suspend template ttlSecondsAfterFinished".split()
+    "successPolicy suspend template ttlSecondsAfterFinished"
 )
 TEMPLATE = frozenset({"metadata", "spec"})
-METADATA = frozenset(
+METADATA = _names(
     "annotations creationTimestamp deletionGracePeriodSeconds deletionTimestamp finalizers generateName "
-    "generation labels managedFields name namespace ownerReferences resourceVersion selfLink uid".split()
+    "generation labels managedFields name namespace ownerReferences resourceVersion selfLink uid"
 )
-POD_SPEC = frozenset(
+POD_SPEC = _names(
     "activeDeadlineSeconds affinity automountServiceAccountToken containers dnsConfig dnsPolicy "
     "enableServiceLinks ephemeralContainers hostAliases hostIPC hostNetwork hostPID hostUsers hostname "
     "hostnameOverride imagePullSecrets initContainers nodeName nodeSelector os overhead preemptionPolicy "
     "priority priorityClassName readinessGates resourceClaims resources restartPolicy runtimeClassName "
     "schedulerName schedulingGates schedulingGroup securityContext serviceAccount serviceAccountName "
     "setHostnameAsFQDN shareProcessNamespace subdomain terminationGracePeriodSeconds tolerations "
-    "topologySpreadConstraints volumes workloadRef".split()
+    "topologySpreadConstraints volumes workloadRef"
 )
-CONTAINER = frozenset(
+CONTAINER = _names(
     "args command env envFrom image imagePullPolicy lifecycle livenessProbe name ports readinessProbe "
     "resizePolicy resources restartPolicy restartPolicyRules securityContext startupProbe stdin stdinOnce "
-    "terminationMessagePath terminationMessagePolicy tty volumeDevices volumeMounts workingDir".split()
+    "terminationMessagePath terminationMessagePolicy tty volumeDevices volumeMounts workingDir"
 )
 
 # A mapping must be a mapping, a list a list; a list with an entry says what its items are.

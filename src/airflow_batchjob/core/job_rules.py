@@ -193,7 +193,7 @@ def _exit_code_problems(path: str, codes: Mapping[str, Any], names: list[str]) -
         )
     elif operator == "In" and 0 in values:
         yield Problem(f"{path}.values", values, "0 is success", "Take 0 out")
-    elif len(values) > 255:  # noqa: PLR2004 - there are no more codes
+    elif len(values) > 255:
         yield Problem(f"{path}.values", len(values), "more than 255 exit codes", "Use NotIn")
 
 

@@ -17,7 +17,7 @@ from airflow_batchjob.core.budget import (
     threshold_problems,
     whole_number,
 )
-from airflow_batchjob.core.draft import INDEXED, NON_INDEXED, Draft, number_or_raw
+from airflow_batchjob.core.draft import INDEXED, NON_INDEXED, Draft
 from airflow_batchjob.core.errors import Problem
 from airflow_batchjob.core.parameters import skip_problem
 from airflow_batchjob.core.policies import (
@@ -89,7 +89,7 @@ def _set_size(draft: Draft, asked: JobSpec) -> None:
         return
     if asked.completions is not None and spec.get("completionMode") is None:
         spec["completionMode"] = INDEXED
-        draft.notes.append("completionMode is Indexed, since completions is given and the manifest names no mode")
+        draft.notes.append("completionMode is Indexed: completions is given, and the manifest names no mode")
     if spec.get("parallelism") is None and (draft.completions or 0) > 1:
         draft.notes.append("parallelism is not given: Kubernetes runs one pod at a time")
 
@@ -103,7 +103,8 @@ def _index_problems(draft: Draft, asked: JobSpec) -> Iterator[Problem]:
         f"exit_codes[{FAIL_INDEX!r}]": asked.exit_codes.get(FAIL_INDEX) or None,
     }
     named = draft.spec.get("completionMode") is not None
-    why = f"it needs indexes, and the manifest's completionMode is NonIndexed{'' if named else ' (none is named)'}"
+    mode = "NonIndexed" if named else "NonIndexed (none is named)"
+    why = f"it needs indexes, and the manifest's completionMode is {mode}"
     mend = f"Write completionMode: Indexed in the manifest{'' if named else ', or give completions'}"
     return (Problem(name, value, why, mend) for name, value in needing.items() if value is not None)
 
@@ -124,15 +125,15 @@ def _set_budgets(draft: Draft, asked: JobSpec) -> None:
         draft.put("backoffLimit", asked.backoff_limit, "backoff_limit")
     elif given and (limit := spec.pop("backoffLimit", None)) is not None:
         draft.notes.append(
-            f"the manifest's backoffLimit ({limit}) is left out, since budgets per index are given: it would end "
-            "the Job at that many pod failures whatever they say; backoff_limit brings it back"
+            f"the manifest's backoffLimit ({limit}) is left out, since budgets per index are given: it would "
+            "end the Job after so many pod failures whatever they say; backoff_limit brings it back"
         )
 
 
 def _set_budget_in_place(draft: Draft, asked: JobSpec) -> None:
     why = (
-        "with restartPolicy OnFailure containers restart in place: pods hardly ever fail, and the restarts of "
-        "all live pods count together, so there is no budget per index"
+        "with restartPolicy OnFailure containers restart in place: pods hardly ever fail, and the restarts "
+        "of all live pods count together, so there is no budget per index"
     )
     mend = "Give backoff_limit in its place, or write restartPolicy: Never"
     for name in ("retries_per_index", "max_failed_indexes"):
@@ -144,7 +145,9 @@ def _set_budget_in_place(draft: Draft, asked: JobSpec) -> None:
         mend = "Give the number of restarts, over all pods, at which the Job ends"
         draft.refuse("backoff_limit", None, f"missing: {why}", mend)
     if draft.spec.get("backoffLimitPerIndex") is not None:
-        draft.notes.append("the manifest's backoffLimitPerIndex hardly ever acts: with OnFailure pods do not fail")
+        draft.notes.append(
+            "the manifest's backoffLimitPerIndex hardly ever acts: OnFailure restarts in place"
+        )
 
 
 def _set_exit_codes(draft: Draft, asked: JobSpec, container: str) -> None:
@@ -190,7 +193,8 @@ def _set_success(draft: Draft, asked: JobSpec) -> None:
 def _check_thresholds(draft: Draft, asked: JobSpec) -> None:
     if not draft.completions:
         return
-    fuse = draft.spec.get("maxFailedIndexes") if asked.max_failed_indexes is None else asked.max_failed_indexes
+    own = draft.spec.get("maxFailedIndexes")
+    fuse = own if asked.max_failed_indexes is None else asked.max_failed_indexes
     draft.problems.extend(
         threshold_problems(
             draft.completions,
@@ -203,7 +207,7 @@ def _check_thresholds(draft: Draft, asked: JobSpec) -> None:
 
 def _allowed(draft: Draft, share: Share) -> Share:
     if draft.completions is None:
-        return number_or_raw(share)
+        return share
     try:
         return floor_of(share, draft.completions)
     except ValueError:

@@ -53,7 +53,7 @@ def load_manifest(text: str, *, partial: bool = False) -> dict[str, Any]:
         SpecError: It isn't YAML, or not one batch/v1 Job; with the line and the mend.
     """
     try:
-        documents = [tree for tree in yaml.load_all(text, Loader=_Loader) if tree is not None]  # noqa: S506
+        documents = [tree for tree in yaml.load_all(text, Loader=_Loader) if tree is not None]
     except yaml.MarkedYAMLError as error:
         raise SpecError(_not_yaml(text, error)) from error
     except yaml.YAMLError as error:  # a character that YAML doesn't know has no mark
@@ -169,12 +169,9 @@ def _bare_metadata(metadata: Mapping[str, Any], path: str, gone: list[str]) -> d
             if not kept:
                 del bare[field]
     finalizers = bare.get("finalizers")
-    if (
-        isinstance(finalizers, list)
-        and (kept := [f for f in finalizers if f not in _GENERATED_FINALIZERS]) != finalizers
-    ):
+    if isinstance(finalizers, list) and set(map(str, finalizers)) & set(_GENERATED_FINALIZERS):
         gone.append(f"{path}.finalizers")
-        bare["finalizers"] = kept
+        bare["finalizers"] = [name for name in finalizers if name not in _GENERATED_FINALIZERS]
     return bare
 
 

@@ -78,7 +78,7 @@ def build(spec: JobSpec, *, default_name: str) -> Built:
     asked = usable(given, problems)
     try:
         if asked is None:  # what is built of these would be full of problems that aren't there
-            raise SpecError
+            raise SpecError  # noqa: TRY301 - with what was found so far
         draft = _begin(asked)
     except SpecError as error:
         raise SpecError(*once_each([*problems, *error.problems], {})) from error
@@ -115,7 +115,9 @@ def _plain(spec: JobSpec) -> JobSpec:
 
 def _begin(asked: JobSpec) -> Draft:
     if asked.manifest is None:
-        return Draft(job={"apiVersion": API_VERSION, "kind": KIND, "metadata": {}, "spec": {}}, from_parameters=True)
+        return Draft(
+            job={"apiVersion": API_VERSION, "kind": KIND, "metadata": {}, "spec": {}}, from_parameters=True
+        )
     partial = asked.image is not None
     load = load_manifest if isinstance(asked.manifest, str) else check_job
     loaded, gone = strip_export(load(asked.manifest, partial=partial))
@@ -140,7 +142,10 @@ def _set_marks(draft: Draft, asked: JobSpec) -> None:
         if not given:
             continue
         texts = {str(key): as_text(value) for key, value in given.items()}
-        for path, metadata in (("metadata", draft.metadata), ("spec.template.metadata", draft.template_metadata)):
+        for path, metadata in (
+            ("metadata", draft.metadata),
+            ("spec.template.metadata", draft.template_metadata),
+        ):
             metadata[field] = {**(metadata.get(field) or {}), **texts}
             draft.names |= {f"{path}.{field}[{key!r}]": f"{field}[{key!r}]" for key in texts}
 
@@ -158,7 +163,9 @@ def _set_ttl(draft: Draft, asked: JobSpec) -> int | None:
     wanted = draft.spec.get(field)
     if wanted is None:
         draft.spec[field] = SENT_TTL_SECONDS
-        draft.notes.append("ttlSecondsAfterFinished is sent as seven days, and set anew when the end is reported")
+        draft.notes.append(
+            "ttlSecondsAfterFinished is sent as seven days, and set anew when the end is reported"
+        )
         return None
     try:
         seconds = whole_number(wanted)

@@ -39,9 +39,9 @@ _COUNTS = {
     "pending_seconds": 1,
 }
 _ESSENTIAL = frozenset({"manifest", "variables", "pod", "container"})
-_SPARED = frozenset(
-    {*_TEXT_LISTS, *_MAPPINGS, *_LISTS, "env", "exit_codes", "stop_when_succeeded"}
-) - _ESSENTIAL
+_SPARED = (
+    frozenset({*_TEXT_LISTS, *_MAPPINGS, *_LISTS, "env", "exit_codes", "stop_when_succeeded"}) - _ESSENTIAL
+)
 _SHARES = ("max_failed_indexes", "min_succeeded")
 
 
@@ -53,9 +53,9 @@ def parameter_problems(spec: JobSpec) -> Iterator[Problem]:
     if spec.exit_codes:
         yield from exit_code_problems(spec.exit_codes)
     yield from _machine_problems(spec)
-    if not isinstance(spec.stop_when_succeeded, bool):
-        mend = "Write True or False"
-        yield Problem("stop_when_succeeded", spec.stop_when_succeeded, "neither true nor false", mend)
+    stop: Any = spec.stop_when_succeeded
+    if not isinstance(stop, bool):
+        yield Problem("stop_when_succeeded", stop, "neither true nor false", "Write True or False")
     yield from _contradictions(spec)
 
 
@@ -89,12 +89,13 @@ def machine_of(spec: JobSpec) -> Machine | None:
             mend = 'Name one of the connection\'s machines, or write e.g. "cpu=20,memory=101Gi,gpus=1"'
             raise SpecError(Problem("machine", spec.machine, "there is no machine of that name", mend))
         return Machine.parse(spec.machine)
-    if not isinstance(spec.machine, Machine):
+    machine: Any = spec.machine
+    if not isinstance(machine, Machine):
         mend = 'Give Machine(cpu=20, memory="101Gi")'
-        raise SpecError(Problem("machine", spec.machine, "not a machine", mend))
-    if problems := tuple(spec.machine.problems()):
+        raise SpecError(Problem("machine", machine, "not a machine", mend))
+    if problems := tuple(machine.problems()):
         raise SpecError(*problems)
-    return spec.machine
+    return machine
 
 
 def _text_problems(spec: JobSpec) -> Iterator[Problem]:
@@ -108,22 +109,12 @@ def _text_problems(spec: JobSpec) -> Iterator[Problem]:
 
 
 def _shape_problems(spec: JobSpec) -> Iterator[Problem]:
-    if spec.manifest is not None and not isinstance(spec.manifest, str | Mapping):
+    manifest: Any = spec.manifest
+    if manifest is not None and not isinstance(manifest, str | Mapping):
         mend = "Give a batch/v1 Job as YAML or as a dict"
-        yield Problem("manifest", type(spec.manifest).__name__, "neither text nor a mapping", mend)
+        yield Problem("manifest", type(manifest).__name__, "neither text nor a mapping", mend)
     for field in _TEXT_LISTS:
-        value = getattr(spec, field)
-        if value is None:
-            continue
-        if not isinstance(value, list | tuple):
-            mend = 'Give a list of words, e.g. ["sh", "-c", "…"]'
-            yield Problem(field, value, "not a list", mend)
-        else:
-            yield from (
-                Problem(f"{field}[{at}]", item, "not text", "Write it as text")
-                for at, item in enumerate(value)
-                if isinstance(item, bool) or not isinstance(item, str | int | float)
-            )
+        yield from _word_problems(field, getattr(spec, field))
     for field, example in _MAPPINGS.items():
         value = getattr(spec, field)
         if value is not None and not isinstance(value, Mapping):
@@ -132,11 +123,24 @@ def _shape_problems(spec: JobSpec) -> Iterator[Problem]:
         value = getattr(spec, field)
         if value is not None and not isinstance(value, list | tuple):
             yield Problem(field, value, "not a list", f"Give e.g. {example}")
-    if spec.env is not None and not isinstance(spec.env, Mapping | list | tuple):
-        yield Problem("env", type(spec.env).__name__, "not a mapping", 'Give e.g. {"NAME": "value"}')
+    env: Any = spec.env
+    if env is not None and not isinstance(env, Mapping | list | tuple):
+        shown = env if isinstance(env, str) else type(env).__name__
+        yield Problem("env", shown, "not a mapping", 'Give e.g. {"NAME": "value"}')
     if isinstance(spec.pod, Mapping):
         yield from shape_problems(spec.pod, POD_SHAPE, "pod")
         yield from literal_problems(spec.pod, "pod")
+
+
+def _word_problems(field: str, words: Any) -> Iterator[Problem]:
+    if words is None:
+        return
+    if not isinstance(words, list | tuple):
+        yield Problem(field, words, "not a list", 'Give a list of words, e.g. ["sh", "-c", "…"]')
+        return
+    for at, word in enumerate(words):
+        if isinstance(word, bool) or not isinstance(word, str | int | float):
+            yield Problem(f"{field}[{at}]", word, "not text", "Write it as text")
 
 
 def _number_problems(spec: JobSpec) -> Iterator[Problem]:
@@ -188,7 +192,8 @@ def skip_problem(spec: JobSpec, completions: int | None) -> Problem:
 
 
 def _skips(spec: JobSpec) -> bool:
-    return isinstance(spec.exit_codes, Mapping) and bool(spec.exit_codes.get(SKIP))
+    codes: Any = spec.exit_codes
+    return isinstance(codes, Mapping) and bool(codes.get(SKIP))
 
 
 def _number(value: Any) -> int | None:

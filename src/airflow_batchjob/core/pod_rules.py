@@ -124,9 +124,11 @@ def _container_problems(container: Mapping[str, Any], path: str, names: Counter[
             f"{path}.imagePullPolicy", pull, "there is no such choice", f"Write one of {', '.join(_PULLS)}"
         )
     for field in ("command", "args"):
-        for at, word in enumerate(container.get(field) or ()):
-            if not isinstance(word, str):
-                yield Problem(f"{path}.{field}[{at}]", _kind(word), "not text", "Write it as text")
+        yield from (
+            Problem(f"{path}.{field}[{at}]", _kind(word), "not text", "Write it as text")
+            for at, word in enumerate(container.get(field) or ())
+            if not isinstance(word, str)
+        )
     for at, variable in enumerate(container.get("env") or ()):
         yield from _env_problems(variable, f"{path}.env[{at}]")
 

@@ -25,11 +25,13 @@ def build_pod(draft: Draft, asked: JobSpec) -> str:
     Returns:
         The name of the container that parameters act on; "" where there is none.
     """
-    if not draft.pod.get("containers") and (asked.image is not None or draft.from_parameters and not _own_containers(asked)):
+    is_ours = asked.image is not None or (draft.from_parameters and not (asked.pod or {}).get("containers"))
+    if is_ours and not draft.pod.get("containers"):
         draft.pod["containers"] = [{"name": asked.container or MAIN}]
     if asked.pod:
         draft.template["spec"] = merge_pod(draft.pod, settle(asked.pod))
-        draft.names.update({f"{POD_PATH}.{key}": f"pod.{key}" for key in asked.pod if key not in ("containers", "initContainers")})
+        named = [key for key in asked.pod if key not in ("containers", "initContainers")]
+        draft.names |= {f"{POD_PATH}.{key}": f"pod.{key}" for key in named}
     if draft.from_parameters:
         draft.pod.setdefault("restartPolicy", "Never")
     _set_placement(draft, asked)
@@ -42,14 +44,10 @@ def build_pod(draft: Draft, asked: JobSpec) -> str:
     draft.names |= {f"{path}.{field}": field for field in ("command", "args") if getattr(asked, field)}
     if asked.container_resources:
         draft.names[f"{path}.resources"] = "container_resources"
-    if asked.image is not None or draft.from_parameters and not _own_containers(asked):
+    if is_ours:
         draft.names[f"{path}.image"] = "image"
     _share_machine(draft, asked)
     return str(draft.pod["containers"][at].get("name") or "")
-
-
-def _own_containers(asked: JobSpec) -> bool:
-    return bool(asked.pod and asked.pod.get("containers"))
 
 
 def _set_placement(draft: Draft, asked: JobSpec) -> None:
@@ -62,12 +60,16 @@ def _set_placement(draft: Draft, asked: JobSpec) -> None:
     if asked.node_selector:
         own = pod.get("nodeSelector") or {}
         pod["nodeSelector"] = {**own, **{key: as_text(value) for key, value in asked.node_selector.items()}}
-        draft.names |= {f"{POD_PATH}.nodeSelector[{key!r}]": f"node_selector[{key!r}]" for key in asked.node_selector}
+        draft.names |= {
+            f"{POD_PATH}.nodeSelector[{key!r}]": f"node_selector[{key!r}]" for key in asked.node_selector
+        }
     if asked.tolerations:
         own_tolerations = pod.get("tolerations") or []
         pod["tolerations"] = _joined(own_tolerations, settle(list(asked.tolerations)))
     if asked.image_pull_secrets:
-        named = [{"name": secret} if isinstance(secret, str) else secret for secret in asked.image_pull_secrets]
+        named = [
+            {"name": secret} if isinstance(secret, str) else secret for secret in asked.image_pull_secrets
+        ]
         pod["imagePullSecrets"] = _joined(pod.get("imagePullSecrets") or [], named)
 
 

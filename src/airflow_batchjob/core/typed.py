@@ -14,19 +14,24 @@ from typing import Any
 
 from airflow_batchjob.core.errors import Problem
 
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 # Source: the field lists of batch/v1 Job and core/v1 PodSpec. Fields of type IntOrString and
 # quantities are not here: text is right for them.
-_NUMBERS = frozenset(
+_NUMBERS = _names(
     "activeDeadlineSeconds backoffLimit backoffLimitPerIndex completions maxFailedIndexes parallelism "
     "succeededCount ttlSecondsAfterFinished containerPort defaultMode expirationSeconds failureThreshold "
     "fsGroup hostPort initialDelaySeconds lun maxExpirationSeconds maxSkew minDomains mode partition "
     "periodSeconds priority runAsGroup runAsUser seconds successThreshold supplementalGroups "
-    "terminationGracePeriodSeconds timeoutSeconds tolerationSeconds weight".split()
+    "terminationGracePeriodSeconds timeoutSeconds tolerationSeconds weight"
 )
-_FLAGS = frozenset(
+_FLAGS = _names(
     "allowPrivilegeEscalation automountServiceAccountToken enableServiceLinks hostIPC hostNetwork hostPID "
     "hostUsers manualSelector optional privileged readOnly readOnlyRootFilesystem runAsNonRoot "
-    "setHostnameAsFQDN shareProcessNamespace stdin stdinOnce suspend tty".split()
+    "setHostnameAsFQDN shareProcessNamespace stdin stdinOnce suspend tty"
 )
 _TEXTS = frozenset(
     {"containerName", "image", "key", "name", "namespace", "status", "succeededIndexes", "value"}
@@ -86,8 +91,8 @@ def literal_problems(tree: Any, path: str, key: str = "") -> Iterator[Problem]:
             elif key not in _FREE_MAPS:
                 yield from literal_problems(value, at, str(name))
     elif isinstance(tree, list | tuple):
-        for at, item in enumerate(tree):
-            yield from literal_problems(item, f"{path}[{at}]", key)
+        for place, item in enumerate(tree):
+            yield from literal_problems(item, f"{path}[{place}]", key)
     elif key in _TEXTS or key in _TEXT_LISTS:
         yield from _not_text(tree, path)
 

@@ -28,7 +28,10 @@ def manifest_problems(job: Mapping[str, Any], *, resources_known: bool = True) -
     yield from metadata_problems(template.get("metadata") or {}, "spec.template.metadata")
     pod = template.get("spec") or {}
     yield from pod_problems(pod, resources_known=resources_known)
-    if pod.get("restartPolicy") == "OnFailure" and (job.get("spec") or {}).get("podFailurePolicy") is not None:
+    if (
+        pod.get("restartPolicy") == "OnFailure"
+        and (job.get("spec") or {}).get("podFailurePolicy") is not None
+    ):
         why = "a podFailurePolicy judges failed pods, and with OnFailure containers restart in place"
         mend = "Write restartPolicy: Never, or take the podFailurePolicy (exit_codes) out"
         yield Problem("spec.template.spec.restartPolicy", "OnFailure", why, mend)
