@@ -1,79 +1,84 @@
-"""What a supervisor says about waiting: at once when it begins, then once an hour."""
+"""What a supervisor says about waiting: when it begins, then once an hour."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from airflow_batchjob.core.pods import Pod
-from airflow_batchjob.core.stock_out import Shortage
+from airflow_batchjob.core.diagnosis import Category, Diagnosis
 
 SAID_AGAIN_SECONDS = 3_600.0
-# A pod without a machine for a moment is every pod's beginning.
-_SHORTAGE_SAID_AFTER_SECONDS = 30.0
-# `deletionTimestamp` has the grace period in it.
-_STUCK_AFTER_SECONDS = 300.0
+# Every pod waits for a machine, an image, a volume in its first moments.
+_LASTING_SECONDS = 30.0
+_AT_ONCE = frozenset({Category.NODE_SILENT, Category.SIDECAR})
+_COUNT = re.compile(r"\b[\d,]+ pods?\b")
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """One waiting state in words; `key` tells it from others, whatever the words."""
+    """One waiting state in words.
+
+    `key` tells it from others, whatever its words; it is said once it has lasted `after_seconds`.
+    """
 
     key: str
     text: str
     warning: bool = False
+    after_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Say:
-    """Notes to say now, when each was said, and when the next is due."""
+class Held:
+    """Since when a note holds, and when it was said last (None: not yet); epoch seconds."""
+
+    since: float
+    said_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Saying:
+    """Notes to say now, what is to be remembered, and when there will be something to say again."""
 
     now: tuple[Note, ...]
-    said: Mapping[str, float]
+    held: Mapping[str, Held]
     again_at: float
 
 
-def say(notes: Iterable[Note], said: Mapping[str, float], now: float) -> Say:
+def say(notes: Iterable[Note], held: Mapping[str, Held], now: float) -> Saying:
     """Return which of the `notes` that hold now are to be said now.
 
     Args:
         notes: All that hold. One that no longer does is forgotten, and is new when it comes back.
-        said: When each key was said, in epoch seconds.
+        held: What the call before this one returned.
         now: Epoch seconds.
     """
-    holding = {note.key: note for note in notes}
-    due = {
-        key: note for key, note in holding.items() if key not in said or now - said[key] >= SAID_AGAIN_SECONDS
-    }
-    times = {key: now if key in due else said[key] for key in holding}
-    again_at = min((at + SAID_AGAIN_SECONDS for at in times.values()), default=float("inf"))
-    return Say(now=tuple(due.values()), said=MappingProxyType(times), again_at=again_at)
+    due: list[Note] = []
+    after: dict[str, Held] = {}
+    again_at = float("inf")
+    for note in {note.key: note for note in notes}.values():
+        before = held.get(note.key, Held(since=now))
+        if now >= _due_at(note, before):
+            due.append(note)
+            before = Held(since=before.since, said_at=now)
+        after[note.key] = before
+        again_at = min(again_at, _due_at(note, before))
+    return Saying(now=tuple(due), held=MappingProxyType(after), again_at=again_at)
 
 
-def unscheduled_note(short: Shortage | None, now: float) -> tuple[Note, ...]:
-    """Say that pods wait for a machine, once that has lasted a little."""
-    if short is None or now - short.since < _SHORTAGE_SAID_AFTER_SECONDS:
-        return ()
-    words = f": {short.words}" if short.words else ""
-    return (Note("unscheduled", f"{short.unscheduled:,} pods wait for a machine{words}"),)
-
-
-def leaving_notes(pods: Sequence[Pod], now: float) -> tuple[Note, ...]:
-    """Name the nodes whose pods should have gone long ago, with the mend."""
-    stuck: dict[str, list[str]] = {}
-    for pod in pods:
-        leaving_at = pod.metadata.deletion_timestamp
-        if pod.is_leaving and leaving_at and now - leaving_at.timestamp() > _STUCK_AFTER_SECONDS:
-            stuck.setdefault(pod.spec.node_name, []).append(pod.name)
-    return tuple(_stuck_note(node, names) for node, names in sorted(stuck.items()))
-
-
-def _stuck_note(node: str, pods: Sequence[str]) -> Note:
-    names = ", ".join(pods[:3]) + (f" and {len(pods) - 3} more" if len(pods) > 3 else "")
-    text = (
-        f"node {node or '(none)'} does not answer: {names} should have gone long ago. "
-        f"Delete the Node if its machine is gone (kubectl delete node {node}), or taint it "
-        "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
+def note_of(diagnosis: Diagnosis) -> Note:
+    """Return a diagnosis as a note; how many pods it concerns may change without a new note."""
+    category = diagnosis.category
+    return Note(
+        key=f"{category.value}: {_COUNT.sub('', diagnosis.summary)}",
+        text=str(diagnosis),
+        warning=category.is_sure or category in _AT_ONCE,
+        after_seconds=0.0 if category in _AT_ONCE else _LASTING_SECONDS,
     )
-    return Note(f"stuck:{node}", text, warning=True)
+
+
+def _due_at(note: Note, held: Held) -> float:
+    if held.said_at is None:
+        return held.since + note.after_seconds
+    return held.said_at + SAID_AGAIN_SECONDS

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
 from types import MappingProxyType
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from airflow_batchjob.core.clocks import Sent, active_seconds, suspended_at, to_send_again
+from airflow_batchjob.core.diagnosis import diagnose
 from airflow_batchjob.core.event import Cause, Order, Verdict
 from airflow_batchjob.core.job import Job
 from airflow_batchjob.core.marks import Marks, read_marks
-from airflow_batchjob.core.notes import Note, leaving_notes, say, unscheduled_note
+from airflow_batchjob.core.notes import Held, Note, note_of, say
 from airflow_batchjob.core.pods import Pod
 from airflow_batchjob.core.status import Phase, read_status
-from airflow_batchjob.core.stock_out import Scheduling, Shortage, shortage
+from airflow_batchjob.core.stock_out import Scheduling, shortage
 from airflow_batchjob.core.stock_out import look as look_at_scheduling
 from airflow_batchjob.core.verdict import judge, judge_vanished, taken_over
 
@@ -30,7 +32,8 @@ class Look:
     job: Job | None
     now: float  # epoch seconds
     pods: tuple[Pod, ...] | None = None
-    troubles: tuple[Note, ...] = ()  # why pods do not start, or can't be created
+    events: tuple[Mapping[str, Any], ...] = ()  # of the Job and its pods, where they were asked for
+    notes: tuple[Note, ...] = ()  # what the supervisor itself has to say, e.g. that nothing is heard
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,9 +41,10 @@ class Memory:
     """What one supervisor keeps between looks. Losing it costs a note said twice, never a verdict."""
 
     last: Job | None = None
-    said: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    held: Mapping[str, Held] = field(default_factory=lambda: MappingProxyType({}))
     scheduling: Scheduling = field(default_factory=Scheduling)
-    pods: tuple[Pod, ...] = ()
+    pods: tuple[Pod, ...] = ()  # as listed last, as are the events
+    events: tuple[Mapping[str, Any], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,23 +134,31 @@ def _while_active(seen: _Seen) -> tuple[Decision, Memory]:
     if short is not None and look.pods is not None and look.now >= short.due_at:
         words = f"{short.unscheduled:,} pods without a machine for {order.pending_seconds} s"
         return Stop(cause=Cause.STOCK_OUT, words=f"{words}: {short.words}" if short.words else words), memory
-    return _wait(seen, (*look.troubles, *unscheduled_note(short, look.now)), short)
+    return _wait(seen, (), due_at=float("inf") if short is None else short.due_at)
 
 
 def _remember(look: Look, job: Job, memory: Memory) -> Memory:
-    if job.spec.suspend or suspended_at(job) is not None:
-        # Its pods are gone, and after a resume all clocks on capacity start anew.
-        return replace(memory, last=job, scheduling=Scheduling(), pods=look.pods or ())
-    if look.pods is None:
-        return replace(memory, last=job)
-    scheduling = look_at_scheduling(look.pods, memory.scheduling, look.now)
-    return replace(memory, last=job, scheduling=scheduling, pods=look.pods)
+    """Keep what this look shows; what an older list of pods showed goes as soon as it may be wrong."""
+    held = job.spec.suspend or suspended_at(job) is not None
+    if held:
+        # After a resume all clocks on capacity start anew.
+        return replace(memory, last=job, scheduling=Scheduling(), pods=look.pods or (), events=())
+    scheduling = memory.scheduling
+    if job.status.ready:
+        scheduling = replace(scheduling, running_at=look.now)
+    if look.pods is not None:
+        scheduling = look_at_scheduling(look.pods, scheduling, look.now)
+        return replace(memory, last=job, scheduling=scheduling, pods=look.pods, events=look.events)
+    pods, events = (memory.pods, memory.events) if wants_pods(job) else ((), ())
+    return replace(memory, last=job, scheduling=scheduling, pods=pods, events=look.events or events)
 
 
-def _wait(seen: _Seen, notes: tuple[Note, ...], short: Shortage | None = None) -> tuple[Decision, Memory]:
+def _wait(seen: _Seen, notes: tuple[Note, ...], *, due_at: float = float("inf")) -> tuple[Decision, Memory]:
     job, look, order, memory = seen
-    saying = say((*notes, *leaving_notes(memory.pods, look.now)), memory.said, look.now)
-    ends = [saying.again_at, *([] if short is None else [short.due_at])]
+    at = datetime.fromtimestamp(look.now, tz=timezone.utc)
+    diagnoses = map(note_of, diagnose(job, memory.pods, memory.events, now=at))
+    saying = say((*look.notes, *notes, *diagnoses), memory.held, look.now)
+    ends = [saying.again_at, due_at]
     if order.wall_clock_end is not None:
         ends.append(order.wall_clock_end)
     if order.deadline_seconds is not None and suspended_at(job) is None and job.status.start_time:
@@ -156,7 +168,7 @@ def _wait(seen: _Seen, notes: tuple[Note, ...], short: Shortage | None = None) -
     leaving = _is_leaving(job, read_status(job).phase, read_marks(job))
     resend = None if leaving else to_send_again(job, order, look.now)
     waiting = Wait(notes=saying.now, look_at=look_at, resend=resend)
-    return waiting, replace(memory, said=saying.said)
+    return waiting, replace(memory, held=saying.held)
 
 
 def _is_leaving(job: Job, phase: Phase, marks: Marks) -> bool:

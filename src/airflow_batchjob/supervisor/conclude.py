@@ -1,0 +1,126 @@
+"""What is done once a verdict is there: report it on the Job, let the Job go when it may.
+
+Nothing here changes the verdict. What fails is a warning.
+"""
+
+from __future__ import annotations
+
+import logging
+
+import msgspec
+from typing_extensions import assert_never
+
+from airflow_batchjob.client.protocol import JobClient
+from airflow_batchjob.core.errors import ApiError
+from airflow_batchjob.core.event import Cause, OnFinish, Order, Outcome, Verdict
+from airflow_batchjob.core.marks import REPORTED, ReportedMark
+from airflow_batchjob.core.status import read_status
+from airflow_batchjob.core.verdict import judge
+from airflow_batchjob.supervisor.patches import Operation, annotate, if_held, put
+
+DAY_SECONDS = 24 * 3600
+MET_TTL_SECONDS = DAY_SECONDS
+NOT_MET_TTL_SECONDS = 7 * DAY_SECONDS
+
+
+async def conclude(client: JobClient, order: Order, verdict: Verdict, *, log: logging.Logger) -> Verdict:
+    """Write the report, then let the Job go if that was asked for. Safe to repeat and to cut anywhere.
+
+    Args:
+        client: The cluster.
+        order: What was asked.
+        verdict: As `supervise` or `submit` gave it.
+        log: Where warnings go.
+
+    Returns:
+        The verdict with whole index lists, as far as they can still be read.
+    """
+    if verdict.outcome is Outcome.NOT_OURS or verdict.cause is Cause.VANISHED:
+        return verdict
+    verdict = await whole(client, order, verdict, log=log)
+    if await _report(client, order, verdict, log) and _may_be_deleted(order, verdict):
+        await _delete(client, verdict, log)
+    return verdict
+
+
+async def whole(client: JobClient, order: Order, verdict: Verdict, *, log: logging.Logger) -> Verdict:
+    """Return `verdict` with the lists that an event had no room for, read from the Job."""
+    if not verdict.indexes_cut:
+        return verdict
+    try:
+        job = await client.get_job(verdict.job.namespace, verdict.job.name)
+    except ApiError as error:
+        log.warning("%s: the index lists could not be read again: %s", verdict.job, error)
+        return verdict
+    if job.metadata.uid != verdict.job.uid or not read_status(job).phase.is_final:
+        return verdict
+    again = judge(job, order)
+    # The outcome was decided once; only the lists are missing.
+    return msgspec.structs.replace(
+        verdict,
+        succeeded_indexes=again.succeeded_indexes,
+        failed_indexes=again.failed_indexes,
+        not_run_indexes=again.not_run_indexes,
+        indexes_cut=again.indexes_cut,
+    )
+
+
+def report_of(order: Order, verdict: Verdict) -> list[Operation]:
+    """Return the changes that report `verdict`, and set how long the Job stays."""
+    mark = ReportedMark(
+        verdict=verdict.outcome.value,
+        try_number=order.try_number,
+        retries=order.retries,
+        max_tries=order.max_tries,
+    )
+    ttl = _ttl_seconds(order, verdict)
+    return [
+        annotate(REPORTED, mark.to_text()),
+        *([] if ttl is None else [put("/spec/ttlSecondsAfterFinished", ttl)]),
+    ]
+
+
+def _ttl_seconds(order: Order, verdict: Verdict) -> int | None:
+    """Return the TTL to set; None: leave it as it was sent."""
+    if order.ttl_left_out:
+        return None
+    own = order.ttl_seconds_after_finished
+    if verdict.outcome is Outcome.MET:
+        return MET_TTL_SECONDS if own is None else own
+    if not order.is_last_try:
+        return None
+    return NOT_MET_TTL_SECONDS if own is None else own
+
+
+def _may_be_deleted(order: Order, verdict: Verdict) -> bool:
+    met = verdict.outcome is Outcome.MET
+    match order.on_finish:
+        case OnFinish.KEEP:
+            return False
+        case OnFinish.DELETE:
+            return met or order.is_last_try  # a later try resumes from a Job that was not met
+        case OnFinish.DELETE_WHEN_MET:
+            return met
+        case _ as never:
+            assert_never(never)
+
+
+async def _report(client: JobClient, order: Order, verdict: Verdict, log: logging.Logger) -> bool:
+    ref = verdict.job
+    operations = [*if_held(ref.uid, order.holder), *report_of(order, verdict)]
+    try:
+        await client.patch_job(ref.namespace, ref.name, operations)
+    except ApiError as error:
+        log.warning("%s: the verdict could not be written onto the Job: %s", ref, error)
+        return False
+    return True
+
+
+async def _delete(client: JobClient, verdict: Verdict, log: logging.Logger) -> None:
+    ref = verdict.job
+    try:
+        await client.delete_job(ref.namespace, ref.name, uid=ref.uid)
+    except ApiError as error:
+        log.warning("%s could not be deleted: %s", ref, error)
+    else:
+        log.info("%s is deleted, as asked", ref)
