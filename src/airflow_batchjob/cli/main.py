@@ -1,0 +1,70 @@
+"""The one entry point of the command line: `batchjob COMMAND …`.
+
+Each command is a module with `add_parser(subparsers)`, which sets `run`. Its own imports are light;
+what is heavy is imported when it runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.util import find_spec
+
+from airflow_batchjob.core.errors import BatchJobError, SpecError
+
+COMMANDS = ("render", "run", "local")
+
+EXIT_FAILED = 1
+EXIT_PROBLEMS = 2
+_EXIT_INTERRUPTED = 130
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command.
+
+    Returns:
+        0: done. 1: it failed. 2: what was asked for is wrong. 130: interrupted.
+    """
+    if sys.platform == "win32":
+        print("batchjob runs on Linux and macOS; on Windows, use it inside WSL.", file=sys.stderr)
+        return EXIT_PROBLEMS
+    words = list(sys.argv[1:] if argv is None else argv)
+    args = _parser(words).parse_args(words)
+    try:
+        return int(args.run(args))
+    except SpecError as error:
+        _say(*map(str, error.problems))
+        return EXIT_PROBLEMS
+    except BatchJobError as error:
+        _say(str(error))
+        return EXIT_FAILED
+    except BrokenPipeError:  # the reader has seen enough
+        sys.stderr.close()
+        return EXIT_FAILED
+    except KeyboardInterrupt:
+        return _EXIT_INTERRUPTED
+
+
+def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="batchjob", description="Batches of containers as Kubernetes Indexed Jobs."
+    )
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    # Only the command that is asked for is imported; all of them where none is, for the help.
+    named = [command for command in COMMANDS if words[:1] == [command]]
+    for command in named or COMMANDS:
+        module = f"airflow_batchjob.cli.{command}"
+        if find_spec(module):
+            import_module(module).add_parser(commands)
+    return parser
+
+
+def _say(*problems: str) -> None:
+    for problem in problems:
+        print(f"batchjob: {problem}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
