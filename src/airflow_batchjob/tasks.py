@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, cast
 
 import msgspec
+
+from airflow_batchjob.compat import AirflowFailException
+from airflow_batchjob.core.errors import BatchJobError
 
 log = logging.getLogger(__name__)
 
@@ -83,7 +87,23 @@ async def return_value(task: TaskKey) -> Any:
     )
 
 
+def logger_of(owner: Any) -> logging.Logger:
+    """Return an operator's or trigger's logger: of Airflow's own type, with the standard one's methods."""
+    return cast("logging.Logger", owner.log)
+
+
 def push(ti: Any, values: Mapping[str, Any]) -> None:
     """Push each value as an XCom of its own key."""
     for key, value in values.items():
         ti.xcom_push(key=key, value=value)
+
+
+@contextmanager
+def no_useless_retries() -> Iterator[None]:
+    """Fail the task for good where trying again can't help; let the rest through."""
+    try:
+        yield
+    except BatchJobError as error:
+        if error.retryable:
+            raise
+        raise AirflowFailException(str(error)) from error

@@ -12,35 +12,27 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from airflow_batchjob.core.early import is_templated
 from airflow_batchjob.core.errors import Problem, SpecError
 
 if TYPE_CHECKING:
     import jinja2
 
 _SUFFIXES = (".yaml", ".yml", ".json")
-_MARKS = ("{{", "{%", "{#")
 _RAW = "Put {% raw %} and {% endraw %} around what Jinja must leave alone"
 
 
-def has_jinja(value: object) -> bool:
-    """Tell whether Airflow's rendering can change `value`, or a string anywhere inside it."""
-    if isinstance(value, str):
-        return any(mark in value for mark in _MARKS)
-    if isinstance(value, Mapping):
-        return any(map(has_jinja, value.values()))
-    if isinstance(value, (list, tuple, set, frozenset)):
-        return any(map(has_jinja, value))
-    return False
-
-
 def is_file_name(manifest: object) -> bool:
-    """Tell a manifest's file name from a manifest's text: one line, and not YAML with a key in it."""
+    """Tell a manifest's file name from a manifest's text: one line, and not YAML with a key in it.
+
+    What still has Jinja in it is neither yet.
+    """
     if isinstance(manifest, os.PathLike):
         return True
     if not isinstance(manifest, str):
         return False
     text = manifest.strip()
-    if not text or "\n" in text:
+    if not text or "\n" in text or is_templated(text):
         return False
     return text.endswith(_SUFFIXES) or not (text.startswith("{") or ": " in text or text.endswith(":"))
 
@@ -98,6 +90,10 @@ def explained(field: str, file: str | None = None) -> Iterator[None]:
     except jinja2.TemplateSyntaxError as error:
         why = f"line {error.lineno} of {where} is not Jinja: {error.message}"
         raise SpecError(Problem(field, _line_of(error), why, _RAW)) from error
+    except jinja2.TemplateNotFound as error:
+        why = f"{where} includes {error.name!r}, which is not found"
+        mend = "Put that file there, or name its folder in the DAG's template_searchpath"
+        raise SpecError(Problem(field, file or "", why, mend)) from error
     except jinja2.UndefinedError as error:
         why = f"{where} uses a name that is not defined: {error.message}"
         mend = "Define it, for instance in params, or give it a default with | default(…)"

@@ -1,0 +1,54 @@
+"""Kill hooks ask first: only a Job that nobody will come back for is stopped.
+
+Airflow calls these hooks also when a trigger merely moves to another triggerer, and when a worker
+shuts down. Then the next try, or the next triggerer, goes on with the Job.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from airflow_batchjob.core.errors import ApiError
+from airflow_batchjob.core.event import Cause
+from airflow_batchjob.supervisor.stopping import stop
+from airflow_batchjob.tasks import ENDED_STATES, GONE, TaskKey, task_state
+
+if TYPE_CHECKING:
+    from logging import Logger
+
+    from airflow_batchjob.client.protocol import JobClient
+    from airflow_batchjob.core.job import JobRef
+
+KILL_SECONDS = 4.0
+"""Airflow sends SIGKILL 5 s after SIGTERM."""
+
+ASK_SECONDS = 1.5
+
+
+async def reason_to_stop(task: TaskKey, log: Logger) -> str:
+    """Return why a task's Job must not go on, "" if it may, or if Airflow doesn't tell."""
+    state = await task_state(task, timeout_seconds=ASK_SECONDS)
+    if state is None:
+        log.warning("Airflow does not tell the state of %s, so its Job goes on", task)
+        return ""
+    if state not in ENDED_STATES:
+        log.info("%s is %s: its Job goes on, the next to come attaches to it", task, state)
+        return ""
+    return "the task is gone" if state == GONE else f"the task was marked {state}"
+
+
+async def stop_in_time(
+    client: JobClient, ref: JobRef, *, holder: str, reason: str, cause: Cause, log: Logger
+) -> None:
+    """Stop a Job within what Airflow leaves a kill hook; never raises for the API."""
+    try:
+        stopping = stop(client, ref, holder=holder, reason=reason, cause=cause)
+        done = await asyncio.wait_for(stopping, KILL_SECONDS - ASK_SECONDS)
+    except (ApiError, asyncio.TimeoutError) as error:
+        log.warning("Job %s could not be stopped, and may still run: %r", ref, error)
+        return
+    if done:
+        log.info("Job %s stopped: %s", ref, reason)
+    else:
+        log.info("Job %s was left alone: it has ended, is gone, or is held by another", ref)
