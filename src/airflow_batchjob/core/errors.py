@@ -36,7 +36,7 @@ class BatchJobError(Exception):
 class Problem:
     """One thing wrong with a request: where, what was given, why, and the mend."""
 
-    field: str  # the name the author wrote, e.g. "retries_per_index" or "spec.template.spec.containers[0].image"
+    field: str  # as the author wrote it, e.g. "retries_per_index" or "spec.template.spec.containers[0].image"
     value: object
     why: str
     mend: str
