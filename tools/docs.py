@@ -5,6 +5,7 @@ A page marks such a part by a comment, and this fills what stands between it and
     <!-- quote dags/FILE.py NAME -->         the lines between `# [START NAME]` and `# [END NAME]`
     <!-- parameters PACKAGE.MODULE.CLASS -->  a table from the class's docstring
     <!-- mapping PACKAGE.MODULE.NAME -->      a table of a mapping's keys and values
+    <!-- kinds PACKAGE.MODULE.NAME -->        a table of the kinds of objects that the local cluster serves
 
 `--check` changes nothing, and looks at links too.
 """
@@ -38,7 +39,7 @@ PAGES = sorted(
 )
 
 _PART = re.compile(
-    r"(?P<mark>^<!-- (?P<kind>quote|parameters|mapping) (?P<of>[^>]+?) -->\n).*?(?P<end>^<!-- end -->$)",
+    r"(?P<mark>^<!-- (?P<kind>quote|parameters|mapping|kinds) (?P<of>[^>]+?) -->\n).*?(?P<end>^<!-- end -->$)",
     re.MULTILINE | re.DOTALL,
 )
 _LANGUAGES = {".py": "python", ".yaml": "yaml", ".sh": "shell"}
@@ -46,7 +47,7 @@ _LANGUAGES = {".py": "python", ".yaml": "yaml", ".sh": "shell"}
 
 def rewritten(text: str) -> str:
     """Return a page's text with each generated part made anew."""
-    makers = {"quote": quote, "parameters": parameters, "mapping": mapping}
+    makers = {"quote": quote, "parameters": parameters, "mapping": mapping, "kinds": kinds}
     return _PART.sub(lambda part: f"{part['mark']}{makers[part['kind']](part['of'])}\n{part['end']}", text)
 
 
@@ -67,8 +68,7 @@ def quote(of: str) -> str:
 
 def parameters(of: str) -> str:
     """Return a table of a class's parameters: name, default, meaning."""
-    module, _, name = of.rpartition(".")
-    cls = getattr(importlib.import_module(module), name)
+    cls = _named(of)
     said = documented(cls)
     rows = [
         f"| `{parameter.name}` | {_default(parameter)} | {said.get(parameter.name, '')} |"
@@ -79,12 +79,25 @@ def parameters(of: str) -> str:
 
 def mapping(of: str) -> str:
     """Return a table of a mapping: keys that have one value share a row."""
-    module, _, name = of.rpartition(".")
     keys: dict[str, list[str]] = {}
-    for key, value in getattr(importlib.import_module(module), name).items():
+    for key, value in _named(of).items():
         keys.setdefault(value, []).append(f"`{key}`")
     rows = [f"| {', '.join(names)} | {value} |" for value, names in keys.items()]
     return "\n".join(["| there | here |", "|---|---|", *rows])
+
+
+def kinds(of: str) -> str:
+    """Return a table of kinds of objects, with what can be done to them."""
+    rows = [
+        f"| {it.api_version} | {it.kind} | {', '.join(it.verbs)} | {', '.join(part.name for part in it.subresources)} |"
+        for it in _named(of)
+    ]
+    return "\n".join(["| API | kind | verbs | parts |", "|---|---|---|---|", *rows])
+
+
+def _named(of: str) -> Any:
+    module, _, name = of.rpartition(".")
+    return getattr(importlib.import_module(module), name)
 
 
 def asked(cls: type) -> list[inspect.Parameter]:
