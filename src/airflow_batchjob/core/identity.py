@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 from typing_extensions import assert_never
 
+from airflow_batchjob.core.digests import changed_fields
 from airflow_batchjob.core.event import Outcome, Verdict
 from airflow_batchjob.core.job import Job
 from airflow_batchjob.core.marks import Marks, ReportedMark, read_marks
@@ -183,11 +184,6 @@ def decide(jobs: Sequence[Job], asked: Asked, record: Record | None = None) -> D
     if not phase.is_final:
         return Attach(job)
     return _after_end(judge(job, asked), marks, asked, Source(name=job.metadata.name, uid=job.metadata.uid))
-
-
-def changed_fields(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    """Return the fields whose digests differ, sorted."""
-    return sorted(key for key in before.keys() | now.keys() if before.get(key) != now.get(key))
 
 
 def was_cleared(reported: ReportedMark, asked: Asked) -> bool:

@@ -97,6 +97,10 @@ class Subscription:
         self.seen = Seen(last or known, gone=True)
         self._news.set()
 
+    def alert(self) -> None:
+        """Wake the supervisor: `trouble` has begun or is over."""
+        self._news.set()
+
     def fail(self, error: Exception) -> None:
         self.error = error
         self._news.set()
@@ -138,6 +142,13 @@ class JobWatch:
     def _all(self) -> list[Subscription]:
         return [one for of_one_job in self._subscriptions.values() for one in of_one_job]
 
+    def _set_trouble(self, error: ApiError | None) -> None:
+        began_or_ended = (error is None) != (self.trouble is None)
+        self.trouble = error
+        if began_or_ended:
+            for subscription in self._all():
+                subscription.alert()
+
     async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
         try:
             await work
@@ -151,14 +162,15 @@ class JobWatch:
         while True:
             try:
                 await self._list()
-                failures, self.trouble = 0, None
+                failures = 0
+                self._set_trouble(None)
                 await self._follow_for(self._pace.full_read_seconds)
             except ExpiredError:
                 await asyncio.sleep(self._pace.after_end_seconds * _jitter())
             except ApiError as error:
                 if not error.retryable:
                     raise
-                self.trouble = error
+                self._set_trouble(error)
                 failures += 1
                 await asyncio.sleep(self._pace.outage_delay_seconds(failures, error) * _jitter())
 
@@ -186,7 +198,8 @@ class JobWatch:
             try:
                 if not await _within(left, self._follow()):
                     return
-                failures, self.trouble = 0, None
+                failures = 0
+                self._set_trouble(None)
                 # The server may end every watch at once: never faster than this.
                 await asyncio.sleep(self._pace.after_end_seconds * _jitter())
             except ApiRefusedError as error:
@@ -196,7 +209,7 @@ class JobWatch:
             except ApiError as error:
                 if not error.retryable:
                     raise
-                self.trouble = error
+                self._set_trouble(error)
                 failures += 1
                 await asyncio.sleep(self._pace.outage_delay_seconds(failures, error) * _jitter())
 
@@ -204,7 +217,7 @@ class JobWatch:
         stream: Any = self._client.watch_jobs(self._namespace, SELECTOR, self._version)
         async with aclosing(stream):
             async for event in stream:
-                self.trouble = None
+                self._set_trouble(None)
                 self._take(event)
 
     def _take(self, event: WatchEvent[Job]) -> None:

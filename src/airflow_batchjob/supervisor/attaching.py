@@ -1,0 +1,99 @@
+"""What is sent to make a Job this try's own: the new object, or one guarded patch of a living one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from airflow_batchjob.core.clocks import to_send
+from airflow_batchjob.core.job import Job
+from airflow_batchjob.core.marks import DEADLINE, DIGESTS, HOLDER, read_marks
+from airflow_batchjob.core.names import identify
+from airflow_batchjob.supervisor.patches import (
+    Operation,
+    annotate,
+    drop,
+    drop_annotation,
+    if_unchanged,
+    put,
+    send_deadline,
+)
+from airflow_batchjob.supervisor.request import Request
+
+# What may be changed on a living Job. Kueue sets `parallelism` itself where a queue admits a part.
+_MUTABLE = {
+    "maxFailedIndexes": "max_failed_indexes",
+    "backoffLimit": "backoff_limit",
+    "ttlSecondsAfterFinished": "ttl_seconds_after_finished",
+}
+
+
+def created_manifest(
+    request: Request, generation: int, *, namespace: str, digests: Mapping[str, str], now: float
+) -> dict[str, Any]:
+    """Return the object to create: named, marked, with the deadline of this try."""
+    extras = {DIGESTS: json.dumps(dict(digests))}
+    sent = to_send(None, request, now)
+    if sent is not None:
+        extras[DEADLINE] = sent.mark.to_text()
+    manifest = identify(
+        request.manifest,
+        request.identity,
+        generation,
+        holder=request.holder,
+        incarnation=request.incarnation,
+        extras=extras,
+    )
+    manifest["metadata"] = {**manifest["metadata"], "namespace": namespace}
+    if sent is not None:
+        manifest["spec"] = {**manifest["spec"], "activeDeadlineSeconds": sent.seconds}
+    return manifest
+
+
+def hold_operations(job: Job, request: Request) -> list[Operation]:
+    """Return the patch that writes the holder, and nothing else."""
+    return [*if_unchanged(job), annotate(HOLDER, request.holder)]
+
+
+def attach_operations(job: Job, request: Request, *, now: float, plainly: bool) -> list[Operation]:
+    """Return the patch that attaches to `job`: the holder, and what is asked now.
+
+    Args:
+        job: As read; the patch is void if anyone has written to it since, or else a stop that came
+            in between would be undone.
+        request: Of this try.
+        now: Epoch seconds.
+        plainly: Leave budgets, parallelism and TTL as they are: the API has refused them.
+    """
+    operations = hold_operations(job, request) + _deadline(job, request, now)
+    return operations if plainly else operations + _limits(job, request)
+
+
+def _deadline(job: Job, request: Request, now: float) -> list[Operation]:
+    sent = to_send(job, request, now)
+    if sent is not None:
+        return send_deadline(sent)
+    if read_marks(job).deadline is None:
+        return []
+    gone = [drop_annotation(DEADLINE)]
+    return gone if job.spec.active_deadline_seconds is None else [*gone, drop("/spec/activeDeadlineSeconds")]
+
+
+def _limits(job: Job, request: Request) -> list[Operation]:
+    asked = request.manifest.get("spec") or {}
+    wanted = {
+        field: (asked.get(field), getattr(job.spec, attribute)) for field, attribute in _MUTABLE.items()
+    }
+    if not read_marks(job).queue:
+        wanted["parallelism"] = (asked.get("parallelism"), job.spec.parallelism)
+    operations = [
+        put(f"/spec/{field}", value)
+        for field, (value, there) in wanted.items()
+        if value is not None and value != there
+    ]
+    if asked.get("maxFailedIndexes") is None and job.spec.max_failed_indexes is not None:
+        operations.append(drop("/spec/maxFailedIndexes"))
+    if request.ttl_left_out and job.spec.ttl_seconds_after_finished is not None:
+        operations.append(drop("/spec/ttlSecondsAfterFinished"))
+    return operations

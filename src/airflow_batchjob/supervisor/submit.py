@@ -1,0 +1,247 @@
+"""Submit once, whatever crashes in between: list, decide, act, and list again.
+
+`core.identity` decides; nothing is created before the cluster has been asked what there is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from typing_extensions import assert_never
+
+from airflow_batchjob.client.protocol import JobClient
+from airflow_batchjob.core.digests import digests
+from airflow_batchjob.core.errors import (
+    ApiConflictError,
+    ApiError,
+    ApiUnavailableError,
+    ForeignJobError,
+    NotFoundError,
+)
+from airflow_batchjob.core.event import Order, Verdict
+from airflow_batchjob.core.identity import (
+    Attach,
+    Decision,
+    Record,
+    RefuseIncarnation,
+    ReportAgain,
+    StopThenNext,
+    SubmitFirst,
+    SubmitNext,
+    TakeResult,
+    WaitUntilGone,
+    decide,
+    is_ending,
+    newest_first,
+)
+from airflow_batchjob.core.job import Job
+from airflow_batchjob.core.marks import OURS, identity_selector, read_marks
+from airflow_batchjob.core.status import read_status
+from airflow_batchjob.supervisor.attaching import attach_operations, created_manifest, hold_operations
+from airflow_batchjob.supervisor.dying import Dying
+from airflow_batchjob.supervisor.patches import is_changed_meanwhile
+from airflow_batchjob.supervisor.request import Request
+from airflow_batchjob.supervisor.stopping import stop
+
+_MOST_ROUNDS = 12  # of losing a race against others; waiting for a dying Job is not counted
+_AGAIN_SECONDS = 0.5
+
+
+async def submit(
+    client: JobClient,
+    request: Request,
+    *,
+    log: logging.Logger,
+    record: Record | None = None,
+    clock: Callable[[], float] = time.time,
+) -> Order | Verdict:
+    """Bring about the one Job of this request's identity. Safe to repeat and to cut anywhere.
+
+    Args:
+        client: The cluster.
+        request: What this try asks for.
+        log: Says what was found and done.
+        record: What the task's own store says, for when the Job is gone.
+        clock: Epoch seconds.
+
+    Returns:
+        The order to see a Job through, or the verdict of one that is over already
+        (`request.order(verdict.job, verdict.generation)` is its order).
+
+    Raises:
+        ForeignJobError: A Job of someone else, or of a deleted run of this name, stands in the way.
+        ApiRefusedError: The API does not let us, or refuses the Job.
+        ApiUnavailableError: The API does not answer, or an earlier Job does not go.
+    """
+    submitting = _Submitting(client=client, request=request, log=log, record=record, clock=clock)
+    for attempt in range(_MOST_ROUNDS):
+        answer = await submitting.round()
+        if answer is not None:
+            return answer
+        await asyncio.sleep(_AGAIN_SECONDS * (attempt + 1) * (0.5 + random.random()))  # noqa: S311  jitter
+    raise ApiUnavailableError(
+        f"submit a Job of {request.identity.digest}",
+        message=f"what was found had changed again, {_MOST_ROUNDS} times; does something else write to it?",
+    )
+
+
+@dataclass(kw_only=True)
+class _Submitting:
+    client: JobClient
+    request: Request
+    log: logging.Logger
+    record: Record | None
+    clock: Callable[[], float]
+    waited: bool = False
+    plainly: bool = False  # attach with what can't be refused
+    digests: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.digests = digests(self.request.manifest, self.request.resume_key)
+
+    @property
+    def namespace(self) -> str:
+        return self.request.namespace or self.client.namespace
+
+    async def round(self) -> Order | Verdict | None:
+        """List, decide, act; None: look again."""
+        selector = identity_selector(self.request.identity.digest)
+        page = await self.client.list_jobs(self.namespace, selector)
+        jobs = newest_first(page.items)
+        await self._stop_strays(jobs[1:])
+        decision = decide(jobs, self.request.asked(self.digests, waited=self.waited), self.record)
+        return await self._act(decision)
+
+    async def _act(self, decision: Decision) -> Order | Verdict | None:
+        match decision:
+            case SubmitFirst():
+                return await self._create(0)
+            case SubmitNext():
+                self._say_why(decision)
+                return await self._create(decision.generation)
+            case Attach(job):
+                return await self._attach(job)
+            case WaitUntilGone(job):
+                self.waited = True
+                dying = Dying(self.client, self.log, self.clock)
+                await dying.wait(job.ref)
+                return None
+            case StopThenNext(job, reason):
+                await self._stop(job, reason)
+                return None
+            case TakeResult(verdict) | ReportAgain(verdict):
+                self.log.info("Job %s has ended already: %s", verdict.job, verdict.outcome.value)
+                return await self._take(verdict)
+            case RefuseIncarnation(job, theirs, ours):
+                raise _refusal(job, theirs, ours)
+            case _ as never:
+                assert_never(never)
+
+    def _say_why(self, decision: SubmitNext) -> None:
+        self.log.info("Next is generation %d: %s", decision.generation, decision.because)
+        if decision.resume_from is not None:
+            self.log.info(
+                "Everything runs again, also the indexes that succeeded in %s: parts are not resumed yet",
+                decision.resume_from.name,
+            )
+
+    async def _create(self, generation: int) -> Order | None:
+        manifest = created_manifest(
+            self.request, generation, namespace=self.namespace, digests=self.digests, now=self.clock()
+        )
+        name = manifest["metadata"]["name"]
+        try:
+            job = await self.client.create_job(manifest)
+        except ApiConflictError as conflict:
+            if conflict.reason != "AlreadyExists":
+                raise
+            await self._check_ours(name, generation)
+            return None  # an answer was lost, or another process was faster: attach
+        except ApiUnavailableError as error:
+            self.log.warning("No answer to creating Job %s, looking whether it is there: %s", name, error)
+            return None
+        self.log.info("Job %s submitted (generation %d)", job.ref, generation)
+        return self.request.order(job.ref, generation)
+
+    async def _check_ours(self, name: str, generation: int) -> None:
+        try:
+            job = await self.client.get_job(self.namespace, name)
+        except NotFoundError:
+            return
+        marks = read_marks(job)
+        ours = (OURS, self.request.identity.digest, generation)
+        if (marks.managed_by, marks.identity, marks.generation) != ours:
+            raise ForeignJobError(
+                f"Job {job.ref} exists and is not ours (identity {marks.identity or 'none'}, "
+                f"managed by {marks.managed_by or 'nobody'}). Delete it, or give the task another name="
+            )
+
+    async def _attach(self, job: Job) -> Order | None:
+        operations = attach_operations(job, self.request, now=self.clock(), plainly=self.plainly)
+        try:
+            now = await self.client.patch_job(job.metadata.namespace, job.metadata.name, operations)
+        except NotFoundError:
+            return None
+        except ApiError as error:
+            if not is_changed_meanwhile(error):
+                raise
+            await self._learn_from(error, job)
+            return None
+        generation = read_marks(now).generation
+        self.log.info("Attached to Job %s (generation %d), which is alive", now.ref, generation)
+        return self.request.order(now.ref, generation)
+
+    async def _learn_from(self, error: ApiError, job: Job) -> None:
+        """Tell a Job that changed meanwhile from limits that the API refuses on this one."""
+        try:
+            now = await self.client.get_job(job.metadata.namespace, job.metadata.name)
+        except NotFoundError:
+            return
+        if now.metadata.resource_version == job.metadata.resource_version and not self.plainly:
+            self.plainly = True
+            self.log.warning("Job %s keeps its limits, the new ones are refused: %s", job.ref, error)
+
+    async def _take(self, verdict: Verdict) -> Verdict:
+        """Become the holder of an ended Job, so that the report may be written onto it."""
+        ref = verdict.job
+        try:
+            job = await self.client.get_job(ref.namespace, ref.name)
+            if job.metadata.uid == ref.uid and read_marks(job).holder != self.request.holder:
+                await self.client.patch_job(ref.namespace, ref.name, hold_operations(job, self.request))
+        except NotFoundError:
+            pass  # the task's own store remembers it
+        except ApiError as error:
+            self.log.warning("Job %s: its result is taken, but it can't be held: %s", ref, error)
+        return verdict
+
+    async def _stop(self, job: Job, reason: str) -> None:
+        self.log.warning("Job %s is stopped and replaced: %s", job.ref, reason)
+        holder = read_marks(job).holder
+        await stop(
+            self.client,
+            job.ref,
+            holder=holder,
+            reason=f"replaced: {reason}",
+            new_holder=self.request.holder,
+            clock=self.clock,
+        )
+
+    async def _stop_strays(self, older: list[Job]) -> None:
+        """End what should have ended before a newer generation was made."""
+        for job in older:
+            alive = not read_status(job).phase.is_final and not is_ending(job)
+            if alive and read_marks(job).incarnation == self.request.incarnation:
+                await self._stop(job, "a newer generation is there")
+
+
+def _refusal(job: Job, theirs: str, ours: str) -> ForeignJobError:
+    return ForeignJobError(
+        f"Job {job.ref} is alive and belongs to another run of this name (incarnation {theirs!r}, this one "
+        f"is {ours!r}): to a deleted and re-created run, or to another Airflow. Stop that Job, or tell the "
+        "two Airflows apart with the setting [batchjob] instance"
+    )
