@@ -71,6 +71,7 @@ class PodFields(Read, frozen=True):
     node_name: str = ""
     containers: list[Container] = []
     init_containers: list[Container] = []
+    restart_policy: str = ""
     scheduling_gates: list[dict[str, Any]] = []
     termination_grace_period_seconds: int | None = None
 
