@@ -94,7 +94,7 @@ class Store:
         self._delivering = False
 
     def create(self, kind: str, obj: Object) -> Object:
-        """Keep a new object; return it with uid, resourceVersion and creationTimestamp set.
+        """Keep a new object; return it with uid (a given one stays), resourceVersion and creationTimestamp set.
 
         Raises:
             AlreadyExists: The name is taken.
@@ -103,7 +103,9 @@ class Store:
         objects = self._objects.setdefault(kind, {})
         if key in objects:
             raise AlreadyExists(f'{kind} "{key[1]}" already exists')
-        identity = {"uid": str(uuid.uuid4()), "creationTimestamp": format_time(self._clock())}
+        identity = {"creationTimestamp": format_time(self._clock())}
+        if not obj["metadata"].get("uid"):
+            identity["uid"] = str(uuid.uuid4())
         created = self._versioned(obj, identity)
         self._keep(kind, key, created)
         self._record("ADDED", kind, created, None)

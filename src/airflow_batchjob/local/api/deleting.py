@@ -1,0 +1,172 @@
+"""Deletion: preconditions, propagation by finalizers, grace for pods. `local.gc` does what follows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from airflow_batchjob.local.api.bodies import parse
+from airflow_batchjob.local.api.request import Request, Response
+from airflow_batchjob.local.api.resources import PODS, Resource
+from airflow_batchjob.local.api.schema import WrongType, decode
+from airflow_batchjob.local.api.status import (
+    Refused,
+    bad_request,
+    conflict,
+    invalid_object,
+    not_found,
+    not_supported,
+    success,
+)
+from airflow_batchjob.local.api.writing import shown
+from airflow_batchjob.local.pod_deletion import begin_deletion
+from airflow_batchjob.local.store import Object, Store, format_time
+
+FOREGROUND = "foregroundDeletion"
+ORPHAN = "orphan"
+_POLICIES = ("Background", "Foreground", "Orphan")
+_ORPHANED = (
+    "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them "
+    "or set propagationPolicy=Orphan to suppress this warning"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How to delete."""
+
+    propagation: str | None = None
+    grace_seconds: int | None = None
+    uid: str | None = None
+    version: str | None = None
+    dry_run: bool = False
+
+
+def read_options(request: Request) -> Options:
+    """Read DeleteOptions from body or query; the body wins.
+
+    Raises:
+        Refused: 400 or 422.
+    """
+    try:
+        sent = decode("DeleteOptions", parse(request) if request.body.strip() else {}).object
+        asked = {**_from_query(request.query), **sent}
+    except (WrongType, ValueError) as error:
+        raise bad_request(f"DeleteOptions cannot be read: {error}") from None
+    propagation = asked.get("propagationPolicy")
+    if propagation is not None and propagation not in _POLICIES:
+        problem = not_supported("propagationPolicy", propagation, (*_POLICIES, "nil"))
+        raise invalid_object("DeleteOptions", "meta.k8s.io", "", [problem])
+    if propagation is None and "orphanDependents" in asked:
+        propagation = "Orphan" if asked["orphanDependents"] else "Background"
+    preconditions = asked.get("preconditions") or {}
+    dry_run = asked.get("dryRun") or []
+    if any(one != "All" for one in dry_run):
+        raise invalid_object("DeleteOptions", "meta.k8s.io", "", [not_supported("dryRun", dry_run, ("All",))])
+    return Options(
+        propagation=propagation,
+        grace_seconds=asked.get("gracePeriodSeconds"),
+        uid=preconditions.get("uid"),
+        version=preconditions.get("resourceVersion"),
+        dry_run=bool(dry_run),
+    )
+
+
+def _from_query(query: Mapping[str, str]) -> dict[str, Any]:
+    asked: dict[str, Any] = {}
+    if "propagationPolicy" in query:
+        asked["propagationPolicy"] = query["propagationPolicy"]
+    if "gracePeriodSeconds" in query:
+        asked["gracePeriodSeconds"] = int(query["gracePeriodSeconds"])
+    if "orphanDependents" in query:
+        asked["orphanDependents"] = query["orphanDependents"] == "true"
+    if "dryRun" in query:
+        asked["dryRun"] = [query["dryRun"]]
+    return asked
+
+
+class Deleter:
+    """Deletes objects, at once or by marking them.
+
+    Args:
+        store: The cluster's state.
+        clock: Gives the time, aware.
+    """
+
+    def __init__(self, store: Store, clock: Callable[[], datetime]) -> None:
+        self._store = store
+        self._clock = clock
+
+    def delete_one(self, resource: Resource, namespace: str, name: str, options: Options) -> Response:
+        """Delete one object; answer with a Status where it is gone, with the object where it is not yet.
+
+        Raises:
+            Refused: 404, or 409 where a precondition fails.
+        """
+        obj = self._store.get(resource.store_kind, namespace, name)
+        if obj is None:
+            raise not_found(resource.plural, resource.group, name)
+        _check_preconditions(resource, obj, options)
+        warnings = (_ORPHANED,) if resource.plural == "jobs" and options.propagation is None else ()
+        if options.dry_run:
+            return Response(body=shown(resource, obj), warnings=warnings)
+        left = self.delete(resource, obj, options)
+        if left is None:
+            details = {
+                "name": name,
+                "group": resource.group,
+                "kind": resource.plural,
+                "uid": obj["metadata"]["uid"],
+            }
+            body = success({key: value for key, value in details.items() if value})
+        else:
+            body = shown(resource, left)
+        return Response(body=body, warnings=warnings)
+
+    def delete(self, resource: Resource, obj: Object, options: Options) -> Object | None:
+        """Delete an object; return what is left of it, or None."""
+        kind, metadata = resource.store_kind, obj["metadata"]
+        namespace, name = metadata.get("namespace") or "", metadata["name"]
+        finalizers = _finalizers(metadata, options.propagation or resource.deletes_by_default)
+        changed = {key: value for key, value in metadata.items() if key != "finalizers"}
+        if finalizers:
+            changed["finalizers"] = finalizers
+        if resource is PODS:
+            pod = {**obj, "metadata": changed}
+            begin_deletion(self._store, pod, self._clock(), grace_seconds=options.grace_seconds)
+        elif not finalizers and not metadata.get("deletionTimestamp"):
+            self._store.delete(kind, namespace, name)
+        else:
+            changed.setdefault("deletionTimestamp", format_time(self._clock()))
+            changed.setdefault("deletionGracePeriodSeconds", 0)
+            if "generation" in changed and not metadata.get("deletionTimestamp"):
+                changed["generation"] += 1
+            self._store.update(kind, {**obj, "metadata": changed})
+        left = self._store.get(kind, namespace, name)
+        return left if left is not None and left["metadata"]["uid"] == metadata["uid"] else None
+
+
+def _finalizers(metadata: Object, propagation: str) -> list[str]:
+    """Return the finalizers with the one that carries out the propagation, and without the others."""
+    wanted = {"Foreground": [FOREGROUND], "Orphan": [ORPHAN]}.get(propagation, [])
+    others = [one for one in metadata.get("finalizers") or () if one not in (FOREGROUND, ORPHAN)]
+    return [*others, *wanted]
+
+
+def _check_preconditions(resource: Resource, obj: Object, options: Options) -> None:
+    metadata = obj["metadata"]
+    why = ""
+    if options.uid not in (None, metadata["uid"]):
+        why = (
+            f"Precondition failed: UID in precondition: {options.uid}, UID in object meta: {metadata['uid']}"
+        )
+    elif options.version not in (None, metadata["resourceVersion"]):
+        why = (
+            f"Precondition failed: ResourceVersion in precondition: {options.version}, "
+            f"ResourceVersion in object meta: {metadata['resourceVersion']}"
+        )
+    if why:
+        refusal: Refused = conflict(resource.plural, resource.group, metadata["name"], why)
+        raise refusal
