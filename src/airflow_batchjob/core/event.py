@@ -34,7 +34,7 @@ class OnFinish(str, Enum):
     DELETE_WHEN_MET = "delete_when_met"
 
 
-class Order(_Crossing):
+class Order(_Crossing, frozen=True, kw_only=True):
     """Which Job to see through to its end, for whom, and what is asked of it."""
 
     job: JobRef
@@ -85,7 +85,7 @@ class Cause(str, Enum):
     TAKEN_OVER = "taken_over"
 
 
-class Verdict(_Crossing):
+class Verdict(_Crossing, frozen=True, kw_only=True):
     """How a Job ended, judged once, by one rule, wherever the supervisor ran.
 
     Index lists are range text ("3,7-9"), whole up to a limit, beyond it None (`indexes_cut`).
@@ -107,3 +107,4 @@ class Verdict(_Crossing):
     not_run_indexes: str | None = ""
     indexes_cut: bool = False
     losses: int = 0
+    causes: str = ""  # why indexes failed, in words; from their pods, once it is concluded

@@ -216,8 +216,8 @@ def _after_end(verdict: Verdict, marks: Marks, asked: Asked, source: Source) -> 
         told = marks.reported is not None and marks.reported.verdict == Outcome.MET.value
         if not told or not cleared:
             return TakeResult(verdict)
-        because = f"{who}; the earlier Job had met what was asked"
-        return SubmitNext(generation=following, because=because, resume_from=_rest(source, again))
+        # Whoever clears a green task wants it done anew: nothing is left of "the rest".
+        return SubmitNext(generation=following, because=f"{who}; the earlier Job had met what was asked")
     if marks.holder and marks.holder == asked.holder and not asked.waited:
         return ReportAgain(verdict)
     because = f"{who}; {verdict.succeeded:,} of {_total(verdict)} had succeeded"

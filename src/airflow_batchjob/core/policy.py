@@ -49,10 +49,14 @@ class Memory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wait:
-    """Nothing to do but to say `notes`, to send `resend`, and to look again at `look_at` at the latest."""
+    """Nothing to do but to say `notes`, to send `resend`, and to look again at `look_at` at the latest.
+
+    `pods_at`: when a fresh list of pods decides something. Both are epoch seconds.
+    """
 
     notes: tuple[Note, ...] = ()
-    look_at: float = float("inf")  # epoch seconds
+    look_at: float = float("inf")
+    pods_at: float = float("inf")
     resend: Sent | None = None
 
 
@@ -167,7 +171,7 @@ def _wait(seen: _Seen, notes: tuple[Note, ...], *, due_at: float = float("inf"))
     look_at = min((end for end in ends if end > look.now), default=float("inf"))
     leaving = _is_leaving(job, read_status(job).phase, read_marks(job))
     resend = None if leaving else to_send_again(job, order, look.now)
-    waiting = Wait(notes=saying.now, look_at=look_at, resend=resend)
+    waiting = Wait(notes=saying.now, look_at=look_at, pods_at=due_at, resend=resend)
     return waiting, replace(memory, held=saying.held)
 
 

@@ -74,29 +74,28 @@ def for_event(verdict: Verdict) -> Verdict:
     return msgspec.structs.replace(verdict, indexes_cut=True, **too_long)
 
 
-def error_for(verdict: Verdict, order: Order, causes: str = "") -> JobFailedError | None:
+def error_for(verdict: Verdict, order: Order) -> JobFailedError | None:
     """Return the error that ends the try; None where what was asked is met.
 
     Args:
-        verdict: With whole lists where they can be had.
+        verdict: Concluded: with whole lists where they can be had, and the causes of failures.
         order: What was asked, and the counts of tries.
-        causes: Why indexes failed, in words, e.g. '18x exit 1 in main ("KeyError: 'id'")'.
     """
     match verdict.outcome:
         case Outcome.MET:
             return None
         case Outcome.NOT_MET | Outcome.UNKNOWN | Outcome.NOT_OURS:
             kind = _error_class(verdict.cause)
-            return kind(failure_text(verdict, order, causes, may_retry=kind.retryable))
+            return kind(failure_text(verdict, order, may_retry=kind.retryable))
         case _ as never:
             assert_never(never)
 
 
-def failure_text(verdict: Verdict, order: Order, causes: str = "", *, may_retry: bool = True) -> str:
+def failure_text(verdict: Verdict, order: Order, *, may_retry: bool = True) -> str:
     """Return the one sentence after the other that a failed task's log ends with."""
     parts = [
         f"{verdict.job.name} (generation {verdict.generation}): {_achieved(verdict)}.",
-        _listed(verdict.failed, "failed", verdict.failed_indexes, causes),
+        _listed(verdict.failed, "failed", verdict.failed_indexes, verdict.causes),
         _listed(verdict.not_run, "not run", verdict.not_run_indexes, ""),
         _why(verdict, order),
         _next_try(verdict, order) if may_retry else "",

@@ -1,4 +1,4 @@
-"""What is done once a verdict is there: report it on the Job, let the Job go when it may.
+"""What is done once a verdict is there: show why, report it on the Job, let the Job go when it may.
 
 Nothing here changes the verdict. What fails is a warning.
 """
@@ -11,12 +11,17 @@ import msgspec
 from typing_extensions import assert_never
 
 from airflow_batchjob.client.protocol import JobClient
-from airflow_batchjob.core.errors import ApiError
+from airflow_batchjob.core.causes import causes_text
+from airflow_batchjob.core.errors import ApiError, SpecError
 from airflow_batchjob.core.event import Cause, OnFinish, Order, Outcome, Verdict
+from airflow_batchjob.core.indexes import IndexSet
+from airflow_batchjob.core.log_choice import read_log_choice
 from airflow_batchjob.core.marks import REPORTED, ReportedMark
 from airflow_batchjob.core.status import read_status
 from airflow_batchjob.core.verdict import judge
 from airflow_batchjob.supervisor.patches import Operation, annotate, if_held, put
+from airflow_batchjob.supervisor.sideways import CONTROLLER_UID
+from airflow_batchjob.supervisor.tails import gather_tails
 
 DAY_SECONDS = 24 * 3600
 MET_TTL_SECONDS = DAY_SECONDS
@@ -24,20 +29,24 @@ NOT_MET_TTL_SECONDS = 7 * DAY_SECONDS
 
 
 async def conclude(client: JobClient, order: Order, verdict: Verdict, *, log: logging.Logger) -> Verdict:
-    """Write the report, then let the Job go if that was asked for. Safe to repeat and to cut anywhere.
+    """Show failed indexes' logs, write the report, then let the Job go if that was asked for.
+
+    Safe to repeat and to cut anywhere.
 
     Args:
         client: The cluster.
         order: What was asked.
         verdict: As `supervise` or `submit` gave it.
-        log: Where warnings go.
+        log: Where tails of logs and warnings go.
 
     Returns:
-        The verdict with whole index lists, as far as they can still be read.
+        The verdict with whole index lists and the causes of failures, as far as they can be read.
     """
     if verdict.outcome is Outcome.NOT_OURS or verdict.cause is Cause.VANISHED:
         return verdict
     verdict = await whole(client, order, verdict, log=log)
+    if verdict.outcome is not Outcome.MET or verdict.failed:
+        verdict = await _with_causes(client, order, verdict, log)
     if await _report(client, order, verdict, log) and _may_be_deleted(order, verdict):
         await _delete(client, verdict, log)
     return verdict
@@ -63,6 +72,22 @@ async def whole(client: JobClient, order: Order, verdict: Verdict, *, log: loggi
         not_run_indexes=again.not_run_indexes,
         indexes_cut=again.indexes_cut,
     )
+
+
+async def _with_causes(client: JobClient, order: Order, verdict: Verdict, log: logging.Logger) -> Verdict:
+    """Show the tails of failed indexes' logs, and return the verdict with what they and the pods say."""
+    ref = verdict.job
+    failed = IndexSet.parse(verdict.failed_indexes) if order.indexed else None
+    try:
+        pods = (await client.list_pods(ref.namespace, f"{CONTROLLER_UID}={ref.uid}")).items
+        choice = read_log_choice(order.logs, order.completions)
+        tails = await gather_tails(client, pods, failed, choice, containers=order.log_containers)
+    except (ApiError, SpecError) as error:
+        log.warning("%s: why indexes failed can't be read from their pods: %s", ref, error)
+        return verdict
+    for line in tails.lines:
+        log.info("%s", line)
+    return msgspec.structs.replace(verdict, causes=causes_text(failed, pods, tails.last_lines))
 
 
 def report_of(order: Order, verdict: Verdict) -> list[Operation]:

@@ -15,10 +15,13 @@ from typing_extensions import Self
 
 from airflow_batchjob.client.protocol import JobClient
 from airflow_batchjob.core.errors import ApiError, ApiRefusedError
-from airflow_batchjob.core.event import Order, Verdict
+from airflow_batchjob.core.event import Order, Outcome, Verdict
 from airflow_batchjob.core.job import Job
+from airflow_batchjob.core.log_choice import read_log_choice
 from airflow_batchjob.core.pods import Pod
 from airflow_batchjob.core.policy import wants_events, wants_pods
+from airflow_batchjob.core.status import read_status
+from airflow_batchjob.supervisor.logs import LogFollower
 from airflow_batchjob.supervisor.pace import Pace
 
 CONTROLLER_UID = "batch.kubernetes.io/controller-uid"
@@ -30,8 +33,12 @@ class Sideways:
     def __init__(self, client: JobClient, order: Order, log: logging.Logger, pace: Pace) -> None:
         self.events: tuple[dict[str, Any], ...] = ()
         self._client, self._order, self._log, self._pace = client, order, log, pace
-        self._pods: tuple[Pod, ...] | None = None
+        self._choice = read_log_choice(order.logs, order.completions)
+        self._follower = LogFollower(client, self._choice, log, containers=order.log_containers)
         self._forbidden: set[str] = set()
+        self._pods: tuple[Pod, ...] | None = None
+        self._counts: tuple[int, ...] = ()  # of the Job, when its pods were listed last
+        self._pause = pace.pods_seconds
         self._pods_due = 0.0  # on the loop's clock, as all times here
         self._events_due: float | None = None
 
@@ -41,24 +48,29 @@ class Sideways:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        return None
+        await self._follower.close()
 
     def due_in_seconds(self, job: Job | None) -> float:
         """Return how long nothing need be looked at, unless the Job changes."""
         if job is None:
             return float("inf")
-        now, due = _now(), [float("inf")]
+        due = [float("inf") if self._events_due is None else self._events_due]
         if self._wants_pods(job):
             due.append(self._pods_due)
-        if self._events_due is not None:
-            due.append(self._events_due)
-        return max(0.0, min(due) - now)
+        return max(0.0, min(due) - _now())
 
-    async def look(self, job: Job, now: float) -> None:
+    def need_pods_in(self, seconds: float) -> None:
+        """List pods again at that time, also if nothing has changed until then."""
+        self._pods_due = min(self._pods_due, _now() + max(0.0, seconds))
+
+    async def look(self, job: Job) -> None:
         """List pods and events where they are due."""
-        del now
-        if self._wants_pods(job) and _now() >= self._pods_due:
-            await self._list_pods(job)
+        if self._wants_pods(job):
+            if _counts_of(job) != self._counts:
+                self._pause = self._pace.pods_delay_seconds(job.status.active)
+                self._pods_due = min(self._pods_due, _now() + self._pause)
+            if _now() >= self._pods_due:
+                await self._list_pods(job)
         await self._list_events(job)
 
     def take_pods(self) -> tuple[Pod, ...] | None:
@@ -67,18 +79,37 @@ class Sideways:
         return pods
 
     async def finish(self, verdict: Verdict) -> None:
-        """Let what is under way come to its end, within a limit."""
+        """Let the logs that are followed come to their end, within a limit."""
+        if not self._choice.follows_any or verdict.outcome is Outcome.NOT_OURS:
+            return
+        pods: tuple[Pod, ...] = ()
+        if "pods" not in self._forbidden:
+            ref = verdict.job
+            try:
+                pods = (await self._client.list_pods(ref.namespace, f"{CONTROLLER_UID}={ref.uid}")).items
+            except ApiError as error:
+                self._give_up("pods", error)
+        await self._follower.finish(pods)
 
     def _wants_pods(self, job: Job) -> bool:
-        return "pods" not in self._forbidden and wants_pods(job)
+        if "pods" in self._forbidden or read_status(job).phase.is_final:
+            return False
+        # New pods to follow, and the ends of old ones, show in the Job's counts.
+        news = self._choice.follows_any and _counts_of(job) != self._counts
+        return news or wants_pods(job)
 
     async def _list_pods(self, job: Job) -> None:
         selector = f"{CONTROLLER_UID}={job.metadata.uid}"
-        self._pods_due = _now() + self._pace.pods_delay_seconds(job.status.active)
+        self._pods_due = _now() + self._pause
+        # As long as nothing happens, look less and less often.
+        self._pause = min(self._pace.most_pods_seconds, self._pause * 2)
         try:
             self._pods = (await self._client.list_pods(job.metadata.namespace, selector)).items
         except ApiError as error:
             self._give_up("pods", error)
+            return
+        self._counts = _counts_of(job)
+        self._follower.see(self._pods)
 
     async def _list_events(self, job: Job) -> None:
         if not wants_events(job):
@@ -86,7 +117,9 @@ class Sideways:
             return
         if self._events_due is None:
             self._events_due = _now() + self._pace.events_seconds
-        if "events" in self._forbidden or _now() < self._events_due:
+        if "events" in self._forbidden:
+            self._events_due = float("inf")
+        if _now() < self._events_due:
             return
         self._events_due = _now() + self._pace.events_seconds
         selector = f"involvedObject.uid={job.metadata.uid}"
@@ -96,11 +129,17 @@ class Sideways:
             self._give_up("events", error)
 
     def _give_up(self, what: str, error: ApiError) -> None:
+        """Say once what is forbidden; what merely fails is tried again when it is due."""
         if isinstance(error, ApiRefusedError):
             self._forbidden.add(what)
             self._log.warning(
                 "%s can't be read, so troubles with them go unsaid; the verdict needs none: %s", what, error
             )
+
+
+def _counts_of(job: Job) -> tuple[int, ...]:
+    status = job.status
+    return status.active, status.ready or 0, status.succeeded, status.failed, status.terminating or 0
 
 
 def _now() -> float:

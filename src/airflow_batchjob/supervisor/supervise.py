@@ -133,6 +133,7 @@ class _Supervisor:
                 await self._stop(decision)
                 return self.pace.between_looks_seconds
             case Wait():
+                side.need_pods_in(decision.pods_at - now)
                 await self._act_on(decision, job)
                 longest = self.pace.list_seconds if self.out_of_sight else _LONGEST_WAIT_SECONDS
                 return min(longest, max(0.0, decision.look_at - now))
@@ -142,7 +143,7 @@ class _Supervisor:
     async def _decide(self, job: Job | None, now: float, view: Subscription, side: Sideways) -> Decision:
         if job is not None:
             self._report_progress(job, now)
-            await side.look(job, now)
+            await side.look(job)
         trouble = view.trouble
         notes = () if trouble is None else (_trouble_note(trouble),)
         look = Look(job=job, now=now, pods=side.take_pods(), events=side.events, notes=notes)

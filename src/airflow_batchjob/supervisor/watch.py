@@ -11,12 +11,8 @@ import asyncio
 import random
 from collections.abc import Coroutine
 from contextlib import aclosing, suppress
-from dataclasses import dataclass
-from types import TracebackType
 from typing import Any
 from weakref import WeakKeyDictionary
-
-from typing_extensions import Self
 
 from airflow_batchjob.client.protocol import EventType, JobClient, WatchEvent
 from airflow_batchjob.core.errors import (
@@ -28,82 +24,14 @@ from airflow_batchjob.core.errors import (
 from airflow_batchjob.core.job import Job, JobRef
 from airflow_batchjob.core.marks import SELECTOR
 from airflow_batchjob.supervisor.pace import DEFAULT_PACE, Pace
+from airflow_batchjob.supervisor.view import Seen, Subscription
+
+__all__ = ["JobWatch", "Seen", "Subscription", "subscribe"]
 
 _Key = tuple[int, str]
 _WATCHES: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[_Key, JobWatch]] = WeakKeyDictionary()
 
 _FEW = 2  # that many late joiners are read one by one, more by one list
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """The newest object of a Job; `gone`: it was deleted, and this is its last state, if any was seen."""
-
-    job: Job | None
-    gone: bool = False
-
-
-class Subscription:
-    """One supervisor's view of its Job. An async context manager: leaving it unsubscribes."""
-
-    def __init__(self, watch: JobWatch, ref: JobRef) -> None:
-        self.ref = ref
-        self.seen: Seen | None = None
-        self.error: Exception | None = None
-        self._watch = watch
-        self._news = asyncio.Event()
-
-    async def __aenter__(self) -> Self:
-        self._watch.join(self)
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self._watch.leave(self)
-
-    @property
-    def trouble(self) -> ApiError | None:
-        """Why nothing is heard at the moment; None while the watch is well."""
-        return self._watch.trouble
-
-    async def next(self, timeout_seconds: float) -> Seen | None:
-        """Return the newest state, waiting for one that was not returned yet; None after the timeout.
-
-        Raises:
-            ApiError: The API refuses to list Jobs.
-        """
-        if not self._news.is_set():
-            news = asyncio.ensure_future(self._news.wait())
-            try:
-                await asyncio.wait({news}, timeout=timeout_seconds)
-            finally:
-                news.cancel()
-        if self.error is not None:
-            raise self.error
-        if not self._news.is_set():
-            return None
-        self._news.clear()
-        return self.seen
-
-    def deliver(self, job: Job) -> None:
-        if self.seen is not None and self.seen.job is not None and _is_older(job, self.seen.job):
-            return
-        self.seen = Seen(job)
-        self._news.set()
-
-    def deliver_gone(self, last: Job | None) -> None:
-        known = self.seen.job if self.seen is not None else None
-        self.seen = Seen(last or known, gone=True)
-        self._news.set()
-
-    def alert(self) -> None:
-        """Wake the supervisor: `trouble` has begun or is over."""
-        self._news.set()
-
-    def fail(self, error: Exception) -> None:
-        self.error = error
-        self._news.set()
 
 
 class JobWatch:
@@ -295,12 +223,6 @@ async def _within(seconds: float, work: Any) -> bool:
         return False
     task.result()
     return True
-
-
-def _is_older(job: Job, than: Job) -> bool:
-    # Versions of one kind rise. What is not a number can't be compared: take it as newer.
-    mine, theirs = job.metadata.resource_version, than.metadata.resource_version
-    return mine.isdigit() and theirs.isdigit() and int(mine) < int(theirs)
 
 
 def _jitter() -> float:
