@@ -91,17 +91,22 @@ async def observe(
         OutcomeUnknownError: There is no Job, and none will come.
         SpecError: A percentage of a Job that has no completions.
     """
+    last: Job | None = None
     async for jobs in looks:
-        found = await settled(jobs, fresh, aim, owner)
+        last = newest(jobs) or last
+        found = await settled(jobs, fresh, aim, owner, last=last)
         if found is not None:
             return found
     raise OutcomeUnknownError("The looks at the Job ended before the wait did")
 
 
 async def settled(
-    jobs: Jobs, fresh: Callable[[], Awaitable[Jobs]], aim: Aim, owner: Owner
+    jobs: Jobs, fresh: Callable[[], Awaitable[Jobs]], aim: Aim, owner: Owner, *, last: Job | None = None
 ) -> Observation | None:
-    """Return the end of the wait, or None: wait on. Raises as `observe` does."""
+    """Return the end of the wait, or None: wait on. Raises as `observe` does.
+
+    `last` is the newest Job that was seen before, in case there is none now.
+    """
     seen = _judged(jobs, aim)
     if isinstance(seen, Observation):
         return seen
@@ -109,7 +114,7 @@ async def settled(
         case _Look.WAIT:
             return None
         case _Look.ASK:
-            if not await owner.is_final(newest(jobs)):
+            if not await owner.is_final(newest(jobs) or last):
                 return None
         case _ as never:
             assert_never(never)
@@ -117,10 +122,10 @@ async def settled(
     now = await fresh()
     if not now:
         return _from_result(await owner.result(), aim)
-    last = _judged(now, aim)
-    if isinstance(last, Observation):
-        return last
-    return _missed(newest(now), aim) if last is _Look.ASK else None
+    seen = _judged(now, aim)
+    if isinstance(seen, Observation):
+        return seen
+    return _missed(newest(now), aim) if seen is _Look.ASK else None
 
 
 def newest(jobs: Jobs) -> Job | None:
@@ -144,16 +149,16 @@ def _judged(jobs: Jobs, aim: Aim) -> Observation | _Look:
     failed = _share("max_failed", floor_of, aim.max_failed, status) if aim.max_failed is not None else None
     if failed is not None and status.failed > failed:
         why = f"{status.failed:,} indexes failed, {failed:,} are allowed (max_failed={aim.max_failed!r})"
-        return Observation(met=False, why=why, verdict=_verdict(job, status, Outcome.NOT_MET))
+        return Observation(met=False, why=why, verdict=verdict_of(job, Outcome.NOT_MET))
     if aim.until == STARTED:
-        return _met(job, status) if _has_started(job, status) else _Look.WAIT
+        return _met(job) if _has_started(job, status) else _Look.WAIT
     if aim.until == ENDED:
         if not status.phase.is_final:
             return _Look.WAIT
-        return _met(job, status) if _ends_its_task(job) else _Look.ASK
+        return _met(job) if _ends_its_task(job) else _Look.ASK
     needed = _share("until", ceiling_of, aim.until, status)
     if status.succeeded >= needed:
-        return _met(job, status)
+        return _met(job)
     return _Look.ASK if status.phase.is_final else _Look.WAIT
 
 
@@ -174,14 +179,14 @@ def _missed(job: Job | None, aim: Aim) -> Observation:
         raise OutcomeUnknownError("There is no Job to judge")
     status = read_status(job)
     if aim.until == ENDED:
-        return _met(job, status)
+        return _met(job)
     needed = _share("until", ceiling_of, aim.until, status)
     why = f"{job.ref} has ended with {status.succeeded:,} succeeded, {needed:,} needed (until={aim.until!r})"
-    return Observation(met=False, why=why, verdict=_verdict(job, status, Outcome.NOT_MET))
+    return Observation(met=False, why=why, verdict=verdict_of(job, Outcome.NOT_MET))
 
 
-def _met(job: Job, status: JobStatus) -> Observation:
-    return Observation(met=True, verdict=_verdict(job, status, Outcome.MET))
+def _met(job: Job) -> Observation:
+    return Observation(met=True, verdict=verdict_of(job, Outcome.MET))
 
 
 def _from_result(told: Mapping[str, Any] | None, aim: Aim) -> Observation:
@@ -220,9 +225,9 @@ class _Goal:
         return cls(completions=job.spec.completions, indexed=job.spec.completion_mode == "Indexed")
 
 
-def _verdict(job: Job, status: JobStatus, outcome: Outcome) -> Verdict:
+def verdict_of(job: Job, outcome: Outcome) -> Verdict:
     """Return the counts of a Job that may still run; of an ended one, how it ended."""
-    goal = _Goal.of(job)
+    status, goal = read_status(job), _Goal.of(job)
     if status.phase.is_final:
         ended = judge(job, goal)
         reported = read_marks(job).reported
