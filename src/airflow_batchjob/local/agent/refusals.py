@@ -56,12 +56,8 @@ def _container(spec: Object, container: Object, path: str, *, private_mounts: bo
     for probe in ("livenessProbe", "readinessProbe", "startupProbe"):
         if container.get(probe):
             yield Refusal(f"{path}.{probe}", probe, "the local cluster does not probe: a container is ready when it runs")
-    lifecycle = container.get("lifecycle") or {}
-    if lifecycle.get("postStart"):
-        yield Refusal(f"{path}.lifecycle.postStart", "postStart", "the local cluster has no postStart hooks")
-    before_stop = lifecycle.get("preStop") or {}
-    if before_stop and "exec" not in before_stop:
-        yield Refusal(f"{path}.lifecycle.preStop", next(iter(before_stop)), "only exec is possible on the local cluster")
+    if container.get("lifecycle"):
+        yield Refusal(f"{path}.lifecycle", "lifecycle", "the local cluster has no lifecycle hooks")
     for number, rule in enumerate(container.get("restartPolicyRules") or ()):
         if rule.get("action") != "Restart":
             where = f"{path}.restartPolicyRules[{number}].action"

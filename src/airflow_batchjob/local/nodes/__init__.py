@@ -1,0 +1,1 @@
+"""The machines of the local cluster: declared, shown as nodes, lost and brought back."""
