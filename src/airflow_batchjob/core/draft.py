@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from airflow_batchjob.core.budget import whole_number
-from airflow_batchjob.core.errors import Problem
+from airflow_batchjob.core.errors import Problem, SpecError
 
 INDEXED = "Indexed"
 NON_INDEXED = "NonIndexed"
@@ -85,6 +87,14 @@ class Draft:
         """Set a field of the spec to a parameter's value, as a number where it is one."""
         self.spec[field] = number_or_raw(value)
         self.names[f"spec.{field}"] = parameter
+
+    @contextmanager
+    def collecting(self) -> Iterator[None]:
+        """Note what a step refuses, and go on."""
+        try:
+            yield
+        except SpecError as error:
+            self.problems.extend(error.problems)
 
     def refuse(self, parameter: str, value: object, why: str, mend: str) -> None:
         """Note a problem with a parameter."""

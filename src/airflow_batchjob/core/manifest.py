@@ -11,7 +11,7 @@ from typing import Any
 
 from airflow_batchjob.core.budget import Thresholds, whole_number
 from airflow_batchjob.core.draft import INDEXED, Draft
-from airflow_batchjob.core.errors import SpecError
+from airflow_batchjob.core.errors import Problem, SpecError
 from airflow_batchjob.core.fields import JOB_SHAPE, shape_problems
 from airflow_batchjob.core.job_rules import name_problems
 from airflow_batchjob.core.limits import set_limits, thresholds_of
@@ -73,8 +73,9 @@ def build(spec: JobSpec, *, default_name: str) -> Built:
     Raises:
         SpecError: With every problem at once, under the names that the author wrote.
     """
-    given = _plain(spec)
-    problems = list(parameter_problems(given))
+    problems: list[Problem] = []
+    given = _plain(spec, problems)
+    problems += parameter_problems(given)
     asked = usable(given, problems)
     try:
         if asked is None:  # what is built of these would be full of problems that aren't there
@@ -107,10 +108,24 @@ def build(spec: JobSpec, *, default_name: str) -> Built:
     )
 
 
-def _plain(spec: JobSpec) -> JobSpec:
+def _plain(spec: JobSpec, problems: list[Problem]) -> JobSpec:
     # Models of kubernetes.client and Airflow's Secret may stand wherever a mapping may.
-    taken = ("manifest", "env", "env_from", "container_resources", "pod", "image_pull_secrets", "tolerations")
-    return replace(spec, **{name: plain(getattr(spec, name)) for name in taken})
+    taken: dict[str, Any] = {}
+    for name in (
+        "manifest",
+        "env",
+        "env_from",
+        "container_resources",
+        "pod",
+        "image_pull_secrets",
+        "tolerations",
+    ):
+        try:
+            taken[name] = plain(getattr(spec, name), name)
+        except SpecError as error:
+            problems += error.problems
+            taken[name] = None
+    return replace(spec, **taken)
 
 
 def _begin(asked: JobSpec) -> Draft:
@@ -119,8 +134,11 @@ def _begin(asked: JobSpec) -> Draft:
             job={"apiVersion": API_VERSION, "kind": KIND, "metadata": {}, "spec": {}}, from_parameters=True
         )
     partial = asked.image is not None
-    load = load_manifest if isinstance(asked.manifest, str) else check_job
-    loaded, gone = strip_export(load(asked.manifest, partial=partial))
+    if isinstance(asked.manifest, str):
+        whole = load_manifest(asked.manifest, partial=partial)
+    else:
+        whole = check_job(asked.manifest, partial=partial)
+    loaded, gone = strip_export(whole)
     problems = list(literal_problems(loaded, ""))
     is_incomplete = False
     try:

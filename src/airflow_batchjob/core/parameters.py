@@ -127,6 +127,14 @@ def _shape_problems(spec: JobSpec) -> Iterator[Problem]:
     if env is not None and not isinstance(env, Mapping | list | tuple):
         shown = env if isinstance(env, str) else type(env).__name__
         yield Problem("env", shown, "not a mapping", 'Give e.g. {"NAME": "value"}')
+    if isinstance(env, list | tuple):
+        yield from (
+            Problem(
+                f"env[{at}]", type(item).__name__, "not a variable with a name", "Write a mapping by name"
+            )
+            for at, item in enumerate(env)
+            if not isinstance(item, Mapping) or not isinstance(item.get("name"), str)
+        )
     if isinstance(spec.pod, Mapping):
         yield from shape_problems(spec.pod, POD_SHAPE, "pod")
         yield from literal_problems(spec.pod, "pod")

@@ -29,7 +29,8 @@ def build_pod(draft: Draft, asked: JobSpec) -> str:
     if is_ours and not draft.pod.get("containers"):
         draft.pod["containers"] = [{"name": asked.container or MAIN}]
     if asked.pod:
-        draft.template["spec"] = merge_pod(draft.pod, settle(asked.pod))
+        with draft.collecting():
+            draft.template["spec"] = settle(merge_pod(draft.pod, asked.pod))
         named = [key for key in asked.pod if key not in ("containers", "initContainers")]
         draft.names |= {f"{POD_PATH}.{key}": f"pod.{key}" for key in named}
     if draft.from_parameters:
@@ -39,7 +40,8 @@ def build_pod(draft: Draft, asked: JobSpec) -> str:
     if at is None:
         return ""
     containers = draft.pod["containers"]
-    draft.pod["containers"] = [*containers[:at], _changed(containers[at], asked), *containers[at + 1 :]]
+    with draft.collecting():
+        draft.pod["containers"] = [*containers[:at], _changed(containers[at], asked), *containers[at + 1 :]]
     path = f"{POD_PATH}.containers[{at}]"
     draft.names |= {f"{path}.{field}": field for field in ("command", "args") if getattr(asked, field)}
     if asked.container_resources:
@@ -94,7 +96,7 @@ def _changed(container: Mapping[str, Any], asked: JobSpec) -> dict[str, Any]:
     if asked.args:
         changed["args"] = [as_text(word) for word in asked.args]
     if asked.env:
-        changed["env"] = merge_env(changed.get("env") or [], asked.env)
+        changed["env"] = merge_env(changed.get("env") or [], _by_name(asked.env))
     if asked.env_from:
         changed["envFrom"] = _joined(changed.get("envFrom") or [], list(asked.env_from))
     if asked.container_resources:
@@ -112,14 +114,21 @@ def _share_machine(draft: Draft, asked: JobSpec) -> None:
         return  # named already, with the other parameters
     if machine is None:
         return
-    try:
+    with draft.collecting():
         allocation = allocate(draft.pod, machine)
-    except SpecError as error:
-        draft.problems.extend(error.problems)
-        return
-    draft.template["spec"] = allocation.pod_spec
-    draft.notes.extend(allocation.notes)
-    draft.resources_known = True
+        draft.template["spec"] = allocation.pod_spec
+        draft.notes.extend(allocation.notes)
+        draft.resources_known = True
+
+
+def _by_name(env: Mapping[str, Any] | Sequence[Any]) -> Mapping[str, Any]:
+    """Return variables by name, whether they came as a mapping or as Kubernetes' (or a model's) list."""
+    if isinstance(env, Mapping):
+        return env
+    return {
+        entry["name"]: {"valueFrom": entry["valueFrom"]} if "valueFrom" in entry else entry.get("value", "")
+        for entry in env
+    }
 
 
 def _joined(own: Sequence[Any], added: Sequence[Any]) -> list[Any]:

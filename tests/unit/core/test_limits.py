@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import pytest
 
 from airflow_batchjob.core.budget import Thresholds
@@ -35,9 +37,12 @@ def problems(**parameters):
 
 
 class TestMode:
-    CASES = {
+    CASES: ClassVar = {
         "built from parameters": ({"image": "i"}, "Indexed"),
-        "completions given to a manifest that names no mode": ({"manifest": job(), "completions": 3}, "Indexed"),
+        "completions given to a manifest that names no mode": (
+            {"manifest": job(), "completions": 3},
+            "Indexed",
+        ),
         "a manifest that names no mode": ({"manifest": job(completions=3)}, None),
         "a named mode stays": (
             {"manifest": job(completionMode="NonIndexed"), "completions": 3},
@@ -62,7 +67,7 @@ class TestMode:
         assert "parallelism" not in result.manifest["spec"]
         assert any("one pod at a time" in note for note in result.notes)
 
-    NEEDING = {
+    NEEDING: ClassVar = {
         "a budget per index": {"retries_per_index": 0},
         "a fuse": {"max_failed_indexes": 1},
         "a fuse in per cent": {"max_failed_indexes": "1%"},
@@ -167,7 +172,7 @@ class TestRestartInPlace:
 
 
 class TestThresholds:
-    CASES = {
+    CASES: ClassVar = {
         "nothing asked": ({"manifest": indexed()}, Thresholds(completions=50, indexed=True)),
         "all asked": (
             {
@@ -204,7 +209,7 @@ class TestThresholds:
     def test_in_numbers(self, given, want) -> None:
         assert built(**given).thresholds == want
 
-    CONTRADICTIONS = {
+    CONTRADICTIONS: ClassVar = {
         "the fuse fires too early": (
             {"manifest": indexed(), "max_failed_indexes": 1, "min_succeeded": 10},
             "max_failed_indexes",
@@ -261,7 +266,7 @@ class TestStopWhenSucceeded:
 
 
 class TestExitCodes:
-    OWN = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]}
+    OWN: ClassVar = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]}
 
     def test_become_rules_before_the_manifests_own(self) -> None:
         manifest = indexed(podFailurePolicy={"rules": [self.OWN]}, backoffLimitPerIndex=1)
@@ -289,7 +294,7 @@ class TestExitCodes:
     def test_a_single_pod_without_indexes_can_be_skipped(self) -> None:
         assert built(manifest=job(), exit_codes={"skip": [99]}).skip_exit_codes == (99,)
 
-    NOT_SKIPPED = {
+    NOT_SKIPPED: ClassVar = {
         "many indexes": {"image": "i", "completions": 2},
         "many completions of the manifest": {"manifest": indexed()},
         "a work queue": {"manifest": job(parallelism=3)},
@@ -317,4 +322,6 @@ class TestExitCodes:
     def test_a_replacement_policy_that_kubernetes_refuses_with_rules_is_named(self) -> None:
         manifest = indexed(podReplacementPolicy="TerminatingOrFailed")
 
-        assert set(problems(manifest=manifest, exit_codes={"fail_job": [43]})) == {"spec.podReplacementPolicy"}
+        assert set(problems(manifest=manifest, exit_codes={"fail_job": [43]})) == {
+            "spec.podReplacementPolicy"
+        }

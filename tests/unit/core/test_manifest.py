@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from copy import deepcopy
 from types import MappingProxyType
+from typing import ClassVar
 
 import pytest
 import yaml
@@ -118,7 +119,7 @@ class TestBuiltFromParameters:
 
 
 class TestNothingGiven:
-    CASES = {
+    CASES: ClassVar = {
         "indexed, with budgets": INDEXED,
         "not indexed": job(backoffLimit=4),
         "a work queue": job(parallelism=3),
@@ -148,7 +149,10 @@ class TestNothingGiven:
                         "image": "work:1",
                         "command": ["sh", "-c", "echo ${HOME} $(date)"],
                         "env": [{"name": "A", "value": "1"}, {"name": "B", "value": ""}],
-                        "resources": {"requests": {"cpu": 1}, "limits": {"cpu": "2000m", "nvidia.com/gpu": 1}},
+                        "resources": {
+                            "requests": {"cpu": 1},
+                            "limits": {"cpu": "2000m", "nvidia.com/gpu": 1},
+                        },
                         "volumeMounts": [{"name": "scratch", "mountPath": "/scratch"}],
                     }
                 ],
@@ -168,7 +172,9 @@ class TestNothingGiven:
         assert built(manifest=yaml.safe_dump(manifest)).manifest == built(manifest=manifest).manifest
 
     def test_the_one_change_is_noted(self) -> None:
-        assert [note.partition(" ")[0] for note in built(manifest=INDEXED).notes] == ["ttlSecondsAfterFinished"]
+        assert [note.partition(" ")[0] for note in built(manifest=INDEXED).notes] == [
+            "ttlSecondsAfterFinished"
+        ]
 
     def test_null_is_absent(self) -> None:
         manifest = job(completions=None, parallelism=None)
@@ -177,7 +183,7 @@ class TestNothingGiven:
 
 
 class TestGivenOverrides:
-    CASES = {
+    CASES: ClassVar = {
         "completions": ({"completions": 60}, "completions", 60),
         "parallelism": ({"parallelism": "9"}, "parallelism", 9),
         "retries_per_index": ({"retries_per_index": "5"}, "backoffLimitPerIndex", 5),
@@ -194,7 +200,10 @@ class TestGivenOverrides:
 
     @pytest.mark.parametrize(("given", "field", "want"), CASES.values(), ids=CASES.keys())
     def test_one_field_and_no_other(self, given, field, want) -> None:
-        before, after = built(manifest=INDEXED).manifest["spec"], built(manifest=INDEXED, **given).manifest["spec"]
+        before, after = (
+            built(manifest=INDEXED).manifest["spec"],
+            built(manifest=INDEXED, **given).manifest["spec"],
+        )
 
         assert after[field] == want
         unasked = {"backoffLimit", "completions"}  # see the budgets; completions may be given too
@@ -204,7 +213,7 @@ class TestGivenOverrides:
 
 
 class TestTtl:
-    CASES = {
+    CASES: ClassVar = {
         "neither": ({}, {}, SENT_TTL_SECONDS, None, None),
         "a shorter one of the manifest": ({"ttlSecondsAfterFinished": 60}, {}, SENT_TTL_SECONDS, 60, "60"),
         "a longer one of the manifest": ({"ttlSecondsAfterFinished": 10**6}, {}, 10**6, 10**6, None),
@@ -242,7 +251,7 @@ class TestTtl:
 
 
 class TestNames:
-    CASES = {
+    CASES: ClassVar = {
         "the parameter first": ({"name": "mine", "manifest": job()}, "mine"),
         "then the manifest": ({"manifest": job()}, "train"),
         "then the task": ({"image": "work:1"}, "dag-task"),
@@ -263,7 +272,7 @@ class TestNames:
     def test_the_longest_name_with_room_for_the_index(self) -> None:
         assert built(image="i", name="a" * 59, completions=1000).stem == "a" * 59
 
-    TOO_LONG = {
+    TOO_LONG: ClassVar = {
         "of the parameter": ({"name": "a" * 60, "image": "i", "completions": 1000}, "name", "'-999'"),
         "of the manifest": (
             {"manifest": {**INDEXED, "metadata": {"name": "a" * 61}}},
@@ -283,8 +292,8 @@ class TestNames:
 
 
 class TestNamespace:
-    MANIFEST = {**job(), "metadata": {"name": "train", "namespace": "ml"}}
-    CASES = {
+    MANIFEST: ClassVar = {**job(), "metadata": {"name": "train", "namespace": "ml"}}
+    CASES: ClassVar = {
         "the parameter first": ({"manifest": MANIFEST, "namespace": "mine"}, "mine"),
         "then the manifest": ({"manifest": MANIFEST}, "ml"),
         "else the connection decides": ({"manifest": job()}, None),
@@ -333,7 +342,12 @@ class TestExports:
 class TestVariables:
     def test_a_whole_value_takes_the_type_its_place_wants(self) -> None:
         manifest = job(
-            {**POD, "containers": [{"name": "work", "image": "w:${TAG}", "env": [{"name": "N", "value": "${N}"}]}]},
+            {
+                **POD,
+                "containers": [
+                    {"name": "work", "image": "w:${TAG}", "env": [{"name": "N", "value": "${N}"}]}
+                ],
+            },
             completions="${N}",
             completionMode="Indexed",
         )
@@ -385,7 +399,7 @@ class TestPartialManifest:
 
 
 class TestArguments:
-    GIVEN = {
+    GIVEN: ClassVar = {
         "manifest": {**job(completionMode="Indexed", completions=50, backoffLimit=9), "status": {}},
         "variables": {"A": "1"},
         "env": {"A": "1", "B": {"valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}},
@@ -428,7 +442,11 @@ class TestArguments:
 
 def test_the_shared_manifest_with_a_machine() -> None:
     containers = [
-        {"name": name, "image": "i", "resources": {"limits": {"cpu": cpu, "memory": memory, "nvidia.com/gpu": 1}}}
+        {
+            "name": name,
+            "image": "i",
+            "resources": {"limits": {"cpu": cpu, "memory": memory, "nvidia.com/gpu": 1}},
+        }
         for name, cpu, memory in (("train", "14000m", "51200Mi"), ("train-helper", "9333m", "4200Mi"))
     ]
     machine = Machine(cpu=20, memory="101Gi", gpus=1)
@@ -445,7 +463,9 @@ def test_the_shared_manifest_with_a_machine() -> None:
 def test_everything_wrong_is_said_at_once() -> None:
     pod = {"containers": [{"name": "Work_1"}, {"name": "b", "image": "b:1"}, {"name": "b", "image": "b:2"}]}
 
-    found = problems(manifest=job(pod, backOffLimit=3, completions=-1), retries_per_index="x", env_from="secret")
+    found = problems(
+        manifest=job(pod, backOffLimit=3, completions=-1), retries_per_index="x", env_from="secret"
+    )
 
     assert set(found) == {
         "retries_per_index",
