@@ -182,14 +182,14 @@ def _read_fragment(text: str, field: str, end: int) -> Range | Problem:
 def _merged(rising: Iterable[Range]) -> tuple[Range, ...]:
     merged: list[Range] = []
     start, end = -1, -2
-    for first, last in rising:
-        if first <= end + 1 and merged:
-            if last > end:
-                end = last
-                merged[-1] = (start, end)
-        else:
-            merged.append((first, last))
-            start, end = first, last
+    for one in rising:
+        first, last = one
+        if first > end + 1 or not merged:
+            merged.append(one)
+            start, end = one
+        elif last > end:
+            end = last
+            merged[-1] = (start, end)
     return tuple(merged)
 
 

@@ -74,7 +74,7 @@ REFUSED = {
             "spec": {"template": {"spec": {"containers": [{"image": "${A}:${B}", "args": ["${C}"]}]}}},
         },
         ["metadata.name", "spec.template.spec.containers[0].image", "spec.template.spec.containers[0].image"],
-        "there is no variable JOB. Give it in variables (known: IMAGE, LIST, N, NOTHING, RATE, TRAP, YES), or",
+        "there is no variable JOB. Give it in variables (known: IMAGE, LIST, N, NOTHING, RATE, TRAP, YES)",
     ),
     "the name of a variable is not the shell's": (
         {"env": [{"name": "${A}", "value": "${B}"}]},
