@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.cluster.build import build, cache_folder
+from tests.cluster.build import MissingToolError, build, cache_folder
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.node import Node, NodeSpec
 
@@ -26,7 +28,7 @@ class Cluster:
     def __init__(self, version: str, folder: Path, nodes: tuple[NodeSpec, ...] = NODES) -> None:
         self.version = version
         self.folder = folder
-        self.plane = ControlPlane(build(version), folder)
+        self.plane = ControlPlane(folder)
         self.nodes = {spec.name: Node(self.plane, spec) for spec in nodes}
 
     @property
@@ -35,9 +37,11 @@ class Cluster:
 
     def start(self) -> None:
         """Start everything; what an earlier run left in the folder is stopped and removed first."""
+        self.plane.binary = build(self.version)
         self.stop()
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True, mode=0o700)
+        _require_root_linux()
         for name in self.nodes:
             self.plane.add_user(f"system:node:{name}", "system:nodes")
         self.plane.start()
@@ -49,6 +53,7 @@ class Cluster:
         self.plane.stop()
         for node in self.nodes.values():
             node.sweep()
+            node.forget()
 
     def kubectl(self, *words: str, stdin: str | None = None, check: bool = True) -> str:
         """Run this version's own kubectl as administrator; returns what it prints."""
@@ -80,3 +85,10 @@ def running(version: str, folder: Path | None = None) -> Iterator[Cluster]:
         yield cluster
     finally:
         cluster.stop()
+
+
+def _require_root_linux() -> None:
+    if not sys.platform.startswith("linux"):
+        raise MissingToolError("A kubelet needs Linux: run this on Linux, or use --kubeconfig with a cluster you have.")
+    if os.geteuid() != 0:
+        raise MissingToolError("A kubelet needs root: run this as root, or use --kubeconfig with a cluster you have.")

@@ -29,8 +29,8 @@ def free_port() -> int:
 class ControlPlane:
     """One Kubernetes without nodes. `start`, then `kubeconfig` is an administrator's."""
 
-    def __init__(self, binary: Path, folder: Path) -> None:
-        self.binary = binary
+    def __init__(self, folder: Path) -> None:
+        self.binary = Path("kube")  # set before `start`
         self.folder = folder
         self.processes = Processes(folder)
         self.kubeconfig = folder / "kubeconfig"

@@ -98,9 +98,24 @@ class Node:
                 for child in (*_children(process), process):
                     with contextlib.suppress(psutil.NoSuchProcess):
                         child.kill()
+        for namespace in _namespaces_of(self.folder):
+            subprocess.run(["umount", "-l", namespace], check=False, timeout=30)  # noqa: S603, S607
+            Path(namespace).unlink(missing_ok=True)
         mounts = [line.split()[1] for line in Path("/proc/mounts").read_text().splitlines()]
         for mount in sorted((m for m in mounts if m.startswith(str(self.folder))), reverse=True):
             subprocess.run(["umount", "-l", mount], check=False, timeout=30)  # noqa: S603, S607
+
+    def forget(self) -> None:
+        """Remove what the node left in the machine: its cgroups and its bridge."""
+        for controller in Path("/sys/fs/cgroup").iterdir():
+            group = controller / self._cgroup.strip("/")
+            if group.is_dir():
+                for folder in sorted((g for g in group.rglob("*") if g.is_dir()), reverse=True):
+                    _remove_cgroup(folder)
+                _remove_cgroup(group)
+        bridge = f"bj-{_short(self.spec.name)}"
+        if Path(f"/sys/class/net/{bridge}").exists():
+            subprocess.run(["ip", "link", "delete", bridge], check=False, timeout=30)  # noqa: S603, S607
 
     def _ctr(self, *words: str) -> subprocess.CompletedProcess[bytes]:
         return subprocess.run(  # noqa: S603
@@ -257,3 +272,19 @@ def _name_loopback(name: str) -> None:
     if not re.search(rf"\s{re.escape(name)}(\s|$)", HOSTS.read_text()):
         with HOSTS.open("a") as file:
             file.write(f"127.0.0.1 {name}\n")
+
+
+def _remove_cgroup(folder: Path) -> None:
+    with contextlib.suppress(OSError):  # a process that is just leaving holds it; the next start tries again
+        folder.rmdir()
+
+
+def _namespaces_of(folder: Path) -> list[str]:
+    # containerd keeps each sandbox's record, with its network namespace, in its own folder
+    found = set()
+    for record in (folder / "containerd-state").rglob("config.json"):
+        with contextlib.suppress(OSError, ValueError, KeyError):
+            for namespace in json.loads(record.read_text())["linux"]["namespaces"]:
+                if namespace.get("type") == "network" and "/netns/" in namespace.get("path", ""):
+                    found.add(namespace["path"])
+    return sorted(found)
