@@ -30,7 +30,7 @@ with DAG(
         "folder": Param(f"{tempfile.gettempdir()}/python_sources", type="string"),
         "shards": Param(64, type="integer", minimum=1),
     },
-):
+) as dag:
 
     @task
     def list_files(params: dict[str, Any], run_id: str) -> dict[str, Any]:

@@ -39,7 +39,8 @@ PAGES = sorted(
 )
 
 _PART = re.compile(
-    r"(?P<mark>^<!-- (?P<kind>quote|parameters|mapping|kinds) (?P<of>[^>]+?) -->\n).*?(?P<end>^<!-- end -->$)",
+    r"(?P<mark>^<!-- (?P<kind>quote|parameters|mapping|kinds) (?P<of>[^>]+?) -->\n)"
+    r".*?(?P<end>^<!-- end -->$)",
     re.MULTILINE | re.DOTALL,
 )
 _LANGUAGES = {".py": "python", ".yaml": "yaml", ".sh": "shell"}
@@ -88,10 +89,11 @@ def mapping(of: str) -> str:
 
 def kinds(of: str) -> str:
     """Return a table of kinds of objects, with what can be done to them."""
-    rows = [
-        f"| {it.api_version} | {it.kind} | {', '.join(it.verbs)} | {', '.join(part.name for part in it.subresources)} |"
+    cells = [
+        (it.api_version, it.kind, ", ".join(it.verbs), ", ".join(part.name for part in it.subresources))
         for it in _named(of)
     ]
+    rows = [f"| {' | '.join(row)} |" for row in cells]
     return "\n".join(["| API | kind | verbs | parts |", "|---|---|---|---|", *rows])
 
 

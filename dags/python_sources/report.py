@@ -33,7 +33,7 @@ td:first-child {{ overflow-wrap: anywhere }} svg {{ max-width: 100% }}
 
 
 def write_report(folder: Path, shards: int) -> dict[str, Any]:
-    """Write FOLDER/report.html and report.svg, and return the figures and both paths.
+    """Write FOLDER/report.html, report.svg and report.json, and return the figures and both paths.
 
     Raises:
         FileNotFoundError: A shard has left no result.
@@ -54,7 +54,9 @@ def write_report(folder: Path, shards: int) -> dict[str, Any]:
     )
     (folder / "report.html").write_text(page)
     paths = {"report": str(folder / "report.html"), "picture": str(folder / "report.svg")}
-    return figures | {"sentence": sentence(figures)} | paths
+    told = figures | {"sentence": sentence(figures)} | paths
+    (folder / "report.json").write_text(json.dumps(told, indent=2))
+    return told
 
 
 def total_by_package(results: Sequence[Mapping[str, Any]]) -> dict[str, Counter[str]]:
