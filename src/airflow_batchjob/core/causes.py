@@ -24,7 +24,7 @@ _EPOCH = datetime.fromtimestamp(0, tz=timezone.utc)
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f]")
 _SIGNALS = {4: "SIGILL", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 9: "SIGKILL", 11: "SIGSEGV", 15: "SIGTERM"}
 _WORDS = {
-    Ending.NODE_PRESSURE: "evicted, its node ran low",
+    Ending.NODE_PRESSURE: "evicted (its node ran low)",
     Ending.STORAGE_LIMIT: "evicted over its own storage limit",
     Ending.NOT_ADMITTED: "not admitted by its node",
     Ending.POD_DEADLINE: "over the pod's activeDeadlineSeconds",
@@ -36,7 +36,7 @@ _WORDS = {
     Ending.UNKNOWN: "unknown",
 }
 _COULD_NOT_START = {"StartError", "ContainerCannotRun"}
-_GONE = "unknown, their pods are gone"
+_GONE = "unknown (their pods are gone)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ def causes_text(
     groups = counts.most_common()
     texts = [f"{count:,}x {words}{_quotes(words, causes)}" for words, count in groups[:MOST_GROUPS]]
     if left := groups[MOST_GROUPS:]:
-        texts.append(f"{sum(count for _, count in left):,}x {len(left)} other causes")
+        texts.append(f"{sum(count for _, count in left):,}x other")
     return ", ".join(texts)
 
 
