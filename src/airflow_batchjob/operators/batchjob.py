@@ -283,6 +283,20 @@ class BatchJobOperator(BaseOperator):
             sys.stderr.write(f"# {note}\n")
         sys.stdout.write(write_yaml(job.manifest))
 
+    def stated_namespace(self, context: Context) -> str | None:
+        """Return the namespace that parameters or manifest name, for whoever looks for the Job.
+
+        None where neither does: the connection decides then.
+        """
+        env = self.get_template_env(self.dag)
+        given, manifest, variables = (
+            self.render_template(value, context, env)
+            for value in (self.namespace, self.manifest, self.variables)
+        )
+        if not given and rendering.is_file_name(manifest):
+            manifest = rendering.render_file(os.fspath(manifest), env, context)
+        return given or rendering.namespace_in(manifest, variables or {})
+
     def _push(self, context: Context, values: Mapping[str, Any]) -> None:
         if self.do_xcom_push:
             push(context["ti"], values)

@@ -14,6 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_batchjob.core.early import is_templated
 from airflow_batchjob.core.errors import Problem, SpecError
+from airflow_batchjob.core.loading import load_manifest
+from airflow_batchjob.core.plain import plain
+from airflow_batchjob.core.variables import substitute
 
 if TYPE_CHECKING:
     import jinja2
@@ -72,6 +75,16 @@ def render_file(name: str, env: jinja2.Environment, context: Mapping[str, Any]) 
     text = read_file(name, env)
     with explained("manifest", name):
         return str(env.from_string(text).render(**context))
+
+
+def namespace_in(manifest: Any, variables: Mapping[str, Any]) -> str | None:
+    """Return the namespace that a rendered manifest names, if it can be read."""
+    try:
+        tree = load_manifest(manifest, partial=True) if isinstance(manifest, str) else plain(manifest)
+        found = substitute((tree or {}).get("metadata") or {}, variables).get("namespace")
+    except (SpecError, AttributeError):  # its own task will say what is wrong with it
+        return None
+    return str(found) if found else None
 
 
 def search_path(env: jinja2.Environment) -> list[str]:

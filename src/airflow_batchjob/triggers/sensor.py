@@ -98,4 +98,6 @@ class BatchJobSensorTrigger(BaseTrigger):
                 may_retry=error.retryable,
             )
         cut = None if seen.verdict is None else for_event(seen.verdict)
-        return Sighting(seen=msgspec.structs.replace(seen, verdict=cut, told=None))  # the worker reads that itself
+        return Sighting(
+            seen=msgspec.structs.replace(seen, verdict=cut, told=None)
+        )  # the worker reads that itself

@@ -63,7 +63,10 @@ def test_reads_every_field_of_the_form(extra, want):
 
 BAD = {
     "a flag that is neither true nor false": ({"in_cluster": "perhaps"}, "in_cluster='perhaps'"),
-    "two places at once": ({"in_cluster": "true", "kube_config_path": "/x"}, "in_cluster and kube_config_path"),
+    "two places at once": (
+        {"in_cluster": "true", "kube_config_path": "/x"},
+        "in_cluster and kube_config_path",
+    ),
 }
 
 
@@ -74,7 +77,7 @@ def test_refuses_what_makes_no_sense(extra, want):
 
 
 def test_an_extra_that_is_not_json_names_the_connection():
-    with pytest.raises(SpecError, match="extra of connection 'gpu'.*not JSON"):
+    with pytest.raises(SpecError, match=r"extra of connection 'gpu'.*not JSON"):
         read_extra("gpu", "{")
 
 
@@ -97,5 +100,5 @@ def test_finds_a_machine_by_name(extra, setting):
 
 
 def test_an_unknown_machine_lists_the_known_ones():
-    with pytest.raises(SpecError, match="machine='huge'.*known: large, small"):
+    with pytest.raises(SpecError, match=r"machine='huge'.*known: large, small"):
         named_machine("huge", {"batchjob": {"machines": {"small": {}, "large": {}}}}, "")

@@ -24,7 +24,9 @@ def test_every_argument_of_the_providers_operators_has_an_answer():
     from airflow.providers.cncf.kubernetes.operators.kueue import KubernetesStartKueueJobOperator
     from airflow.providers.cncf.kubernetes.operators.pod import KubernetesPodOperator
 
-    theirs = named(KubernetesJobOperator) | named(KubernetesPodOperator) | named(KubernetesStartKueueJobOperator)
+    theirs = (
+        named(KubernetesJobOperator) | named(KubernetesPodOperator) | named(KubernetesStartKueueJobOperator)
+    )
 
     assert theirs - named(BaseOperator) - named(BatchJobOperator) - FOREIGN_NAMES.keys() == LATER
 
@@ -43,9 +45,12 @@ def test_all_foreign_names_are_told_at_once_with_ours():
 
 
 def test_in_default_args_they_are_a_warning():
-    with DAG("d", schedule=None, default_args={"get_logs": True, "retries": 1}):
-        with pytest.warns(UserWarning, match="'t'.*get_logs.*write logs="):
-            task = BatchJobOperator(task_id="t", image="i")
+    shared = {"get_logs": True, "retries": 1}
+    with (
+        DAG("d", schedule=None, default_args=shared),
+        pytest.warns(UserWarning, match=r"'t'.*get_logs.*write logs="),
+    ):
+        task = BatchJobOperator(task_id="t", image="i")
 
     assert task.retries == 1
 

@@ -8,7 +8,7 @@ import pytest
 from airflow.sdk import DAG
 
 from airflow_batchjob.core.errors import SpecError
-from airflow_batchjob.operators.rendering import has_jinja, is_file_name, read_file, render_file
+from airflow_batchjob.operators.rendering import is_file_name, read_file, render_file
 
 NAMES = {
     "jobs/embed.yaml": True,
@@ -21,6 +21,7 @@ NAMES = {
     "kind: Job\nmetadata: {}\n": False,
     '{"kind": "Job"}': False,
     "": False,
+    "{{ var.value.manifest }}": False,
     "a: b.yaml\nc: d\n": False,
 }
 
@@ -33,19 +34,6 @@ def test_tells_a_file_name_from_text(manifest, want):
 def test_a_path_is_a_file_name_and_a_mapping_is_none():
     assert is_file_name(Path("x.yaml"))
     assert not is_file_name({"kind": "Job"})
-
-
-JINJA = {
-    "an expression": ("{{ ds }}", True),
-    "inside a list of a mapping": ({"a": ["{% if x %}"]}, True),
-    "a shell's variable": ("${NAME}", False),
-    "a number": (7, False),
-}
-
-
-@pytest.mark.parametrize(("value", "want"), JINJA.values(), ids=JINJA.keys())
-def test_finds_jinja_anywhere_inside(value, want):
-    assert has_jinja(value) is want
 
 
 @pytest.fixture
@@ -65,14 +53,14 @@ def test_reads_an_absolute_path_as_it_is(env, tmp_path):
 
 
 def test_a_file_that_is_not_found_tells_where_it_was_sought(env, tmp_path):
-    with pytest.raises(SpecError, match="no such file in .*") as told:
+    with pytest.raises(SpecError, match="no such file in ") as told:
         read_file("jobs/none.yaml", env)
     assert str(tmp_path) in str(told.value)
 
 
 def test_a_file_that_it_includes_is_not_mistaken_for_it(env, tmp_path):
     (tmp_path / "a.yaml").write_text("{% include 'part.yaml' %}")
-    with pytest.raises(SpecError, match="part.yaml"):
+    with pytest.raises(SpecError, match=r"part\.yaml"):
         render_file("a.yaml", env, {})
 
 
