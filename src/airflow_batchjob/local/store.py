@@ -80,10 +80,17 @@ class Store:
     Args:
         clock: Gives the time for creationTimestamp, aware.
         history_length: Changes kept at least for `since` and `list_at`; at most twice as many.
+        first_version: Where versions begin.
     """
 
-    def __init__(self, *, clock: Callable[[], datetime] = _now, history_length: int = HISTORY_LENGTH) -> None:
-        self.version = 0
+    def __init__(
+        self,
+        *,
+        clock: Callable[[], datetime] = _now,
+        history_length: int = HISTORY_LENGTH,
+        first_version: int = 0,
+    ) -> None:
+        self.version = first_version
         self._clock = clock
         self._objects: dict[str, dict[Key, Object]] = {}
         self._owned: dict[str, dict[tuple[str, Key], Object]] = {}
@@ -94,7 +101,7 @@ class Store:
         self._delivering = False
 
     def create(self, kind: str, obj: Object) -> Object:
-        """Keep a new object; return it with uid (a given one stays), resourceVersion and creationTimestamp set.
+        """Keep a new object; return it with uid (unless given), resourceVersion and creationTimestamp.
 
         Raises:
             AlreadyExists: The name is taken.
@@ -267,7 +274,7 @@ class Store:
                 for listener in tuple(self._listeners):
                     try:
                         listener(change)
-                    except Exception:
+                    except Exception:  # noqa: BLE001  one listener's fault is not the others'
                         _log.exception("Listener %r failed on %s %s", listener, change.type, change.kind)
         finally:
             self._delivering = False

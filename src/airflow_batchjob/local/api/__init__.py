@@ -1,1 +1,1 @@
-"""The Kubernetes API as functions: a request in, a response or a stream of bytes out. No sockets, no tasks."""
+"""The Kubernetes API as functions: a request in, a response or a stream of bytes out. No sockets."""

@@ -6,19 +6,20 @@ from collections.abc import Callable
 from datetime import datetime, timezone
 
 from airflow_batchjob.local.api import access, eviction, logs, routing
+from airflow_batchjob.local.api.bodies import read_object
 from airflow_batchjob.local.api.deleting import Deleter, read_options
 from airflow_batchjob.local.api.discovery import PLAIN, discover
 from airflow_batchjob.local.api.listing import list_metadata, list_page, selection
-from airflow_batchjob.local.api.log_lines import stream_log
 from airflow_batchjob.local.api.negotiation import Form, wanted_form
 from airflow_batchjob.local.api.new_events import as_new_event
 from airflow_batchjob.local.api.request import Answer, Request, Response, Stream
-from airflow_batchjob.local.api.resources import NEW_EVENTS, PODS, Resource
+from airflow_batchjob.local.api.resources import NEW_EVENTS, NODES, PODS, Resource
 from airflow_batchjob.local.api.routing import Route
-from airflow_batchjob.local.api.status import Refused, not_found
+from airflow_batchjob.local.api.status import Refused, already_exists, invalid, invalid_object, not_found
 from airflow_batchjob.local.api.tables import table
 from airflow_batchjob.local.api.watching import BOOKMARK_SECONDS, Watches
 from airflow_batchjob.local.api.writing import Writer, shown
+from airflow_batchjob.local.logs import LogStore
 from airflow_batchjob.local.store import Object, Store
 
 
@@ -26,14 +27,19 @@ def _now() -> datetime:
     return datetime.now(timezone.utc)
 
 
+def _no_machine(name: str) -> bool:
+    raise KeyError(f"there is no machine {name!r}")
+
+
 class Api:
     """The API over one store.
 
     Args:
         store: The cluster's state.
-        log_files: Where pods' logs are.
+        log_store: Where pods' logs are.
         private_mounts: Whether this system lets a process have mounts of its own.
         clock: Gives the time, aware.
+        bring_back: Makes a node of a machine by name, False where it is there; KeyError for no such machine.
         bookmark_seconds: How often quiet watches are told the version.
     """
 
@@ -41,14 +47,16 @@ class Api:
         self,
         store: Store,
         *,
-        log_files: logs.LogFiles,
+        log_store: LogStore,
         private_mounts: bool = True,
         clock: Callable[[], datetime] = _now,
+        bring_back: Callable[[str], bool] = _no_machine,
         bookmark_seconds: float = BOOKMARK_SECONDS,
     ) -> None:
         self._store = store
-        self._log_files = log_files
+        self._logs = log_store
         self._clock = clock
+        self._bring_back = bring_back
         self._writer = Writer(store, clock, private_mounts=private_mounts)
         self.deleter = Deleter(store, clock)
         self._watches = Watches(store, bookmark_seconds=bookmark_seconds)
@@ -147,7 +155,22 @@ class Api:
             return eviction.evict(request, self._store, self.deleter, self._clock, namespace, route.name)
         if route.resource.plural == "selfsubjectaccessreviews":
             return access.review(request)
+        if route.resource is NODES:
+            return self._create_node(request)
         return self._writer.create(request, route.resource, route.namespace or "")
+
+    def _create_node(self, request: Request) -> Response:
+        """Bring back a machine: a node is no more than what stands for one."""
+        name = read_object(request, NODES).object["metadata"].get("name", "")
+        words = "a node stands for a machine that was declared when the cluster started"
+        try:
+            is_new = self._bring_back(name)
+        except KeyError as error:
+            problem = invalid("metadata.name", name, f"{words}: {error.args[0]}")
+            raise invalid_object("Node", "", name, [problem]) from None
+        if not is_new:
+            raise already_exists("nodes", "", name)
+        return Response(code=201, body=shown(NODES, self._store.get("nodes", "", name) or {}))
 
     def _delete_all(self, request: Request, route: Route) -> Response:
         resource, options = route.resource, read_options(request)
@@ -162,20 +185,21 @@ class Api:
 
     def _log(self, request: Request, pod: Object) -> Answer:
         metadata = pod["metadata"]
-        options = logs.read_log_options(request.query, metadata["name"], self._clock())
+        query = logs.read_log_options(request.query, metadata["name"], self._clock())
         container = logs.choose_container(pod, request.query.get("container", ""))
-        path = logs.log_path(pod, container, options, self._log_files)
-        if path is None:
+        previous = request.asks("previous")
+        attempt = logs.attempt_of(pod, container, self._logs, previous=previous)
+        if attempt is None:
             return Response(content_type=PLAIN)
 
-        def ended() -> bool:
+        def is_over() -> bool:
             now = self._store.get(PODS.plural, metadata["namespace"], metadata["name"])
-            gone = now is None or now["metadata"]["uid"] != metadata["uid"]
-            return (
-                gone or options.previous or not logs.may_say_more(now or {}, container, path, self._log_files)
-            )
+            is_another = now is not None and now["metadata"]["uid"] != metadata["uid"]
+            return is_another or logs.has_ended(now, container, attempt)
 
-        return Stream(chunks=stream_log(path, options, ended), content_type=PLAIN)
+        return Stream(
+            chunks=self._logs.read(metadata["uid"], container, attempt, query, is_over), content_type=PLAIN
+        )
 
 
 def _shown(resource: Resource, obj: Object) -> Object:

@@ -8,6 +8,7 @@ from typing import Any
 
 import yaml
 
+from airflow_batchjob.local.api.protobuf import MEDIA_TYPE, read_protobuf
 from airflow_batchjob.local.api.request import Request
 from airflow_batchjob.local.api.resources import Resource
 from airflow_batchjob.local.api.schema import WrongType, decode, parse_json
@@ -32,13 +33,18 @@ class Body:
     warnings: tuple[str, ...] = ()
 
 
-def parse(request: Request) -> Any:
-    """Read a body as JSON or YAML, by its content type.
+def parse(request: Request, schema_type: str) -> Any:
+    """Read a body as JSON, YAML or protocol buffers, by its content type; for the latter its type counts.
 
     Raises:
         Refused: 400 for what cannot be read, 415 for another content type.
     """
     kind = request.content_type or "application/json"
+    if kind == MEDIA_TYPE:
+        try:
+            return read_protobuf(request.body, schema_type)
+        except ValueError as error:
+            raise bad_request(f"the object provided is unrecognized: {error}") from None
     if kind != "application/json" and kind not in _YAML:
         raise unsupported_media_type(
             f"the body of the request was in an unknown format: {kind}; "
@@ -51,19 +57,14 @@ def parse(request: Request) -> Any:
         raise bad_request(f"the object provided is unrecognized: {error}") from None
 
 
-def read_object(request: Request, resource: Resource, kind: str = "", api_version: str = "") -> Body:
-    """Read the body as an object of `resource`, or of the kind named.
+def read_object(request: Request, resource: Resource) -> Body:
+    """Read the body as an object of `resource`.
 
     Raises:
         Refused: 400 or 415; what is wrong with the values is left to the rules of the kind.
     """
-    return read_tree(
-        parse(request),
-        request,
-        kind or resource.kind,
-        api_version or resource.api_version,
-        resource.schema_type if not kind else kind,
-    )
+    tree = parse(request, resource.schema_type)
+    return read_tree(tree, request, resource.kind, resource.api_version, resource.schema_type)
 
 
 def read_tree(tree: Any, request: Request, kind: str, api_version: str, schema_type: str) -> Body:
@@ -82,7 +83,8 @@ def read_tree(tree: Any, request: Request, kind: str, api_version: str, schema_t
     if decoded.unknown and validation == "Strict":
         complaints = ", ".join(decoded.unknown)
         raise bad_request(
-            f'{kind} in version "{version}" cannot be handled as a {kind}: strict decoding error: {complaints}'
+            f'{kind} in version "{version}" cannot be handled as a {kind}: '
+            f"strict decoding error: {complaints}"
         )
     warnings = decoded.unknown if validation == "Warn" else ()
     obj = {"apiVersion": api_version, "kind": kind, **decoded.object}
@@ -97,7 +99,8 @@ def _check_kind(tree: Any, kind: str, api_version: str) -> None:
     sent_kind, sent_version = tree.get("kind") or kind, tree.get("apiVersion") or api_version
     if sent_version != api_version:
         raise bad_request(
-            f"the API version in the data ({sent_version}) does not match the expected API version ({api_version})"
+            f"the API version in the data ({sent_version}) does not match "
+            f"the expected API version ({api_version})"
         )
     if sent_kind != kind:
         raise bad_request(f"the kind in the data ({sent_kind}) does not match the expected kind ({kind})")

@@ -128,13 +128,13 @@ def _with_requests(container: Object) -> Object:
 
 
 def _with_node_tolerations(tolerations: list[Object]) -> list[Object]:
-    result = list(tolerations)
-    for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"):
-        if not any(
-            one.get("key") in (key, None) and one.get("effect") != "NoSchedule" for one in tolerations
-        ):
-            result.append({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300})
-    return result
+    held = {one.get("key") for one in tolerations if one.get("effect") in (None, "", "NoExecute")}
+    added = [
+        {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
+        for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+        if not held & {key, None, ""}
+    ]
+    return [*tolerations, *added]
 
 
 def qos_class(spec: Object) -> str:

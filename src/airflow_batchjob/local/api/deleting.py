@@ -9,12 +9,13 @@ from typing import Any
 
 from airflow_batchjob.local.api.bodies import parse
 from airflow_batchjob.local.api.request import Request, Response
-from airflow_batchjob.local.api.resources import PODS, Resource
+from airflow_batchjob.local.api.resources import NAMESPACES, PODS, Resource
 from airflow_batchjob.local.api.schema import WrongType, decode
 from airflow_batchjob.local.api.status import (
     Refused,
     bad_request,
     conflict,
+    failure,
     invalid_object,
     not_found,
     not_supported,
@@ -26,10 +27,13 @@ from airflow_batchjob.local.store import Object, Store, format_time
 
 FOREGROUND = "foregroundDeletion"
 ORPHAN = "orphan"
+NAMESPACE = "kubernetes"
+"""Finalizer of a namespace that is being deleted and not empty yet."""
+_KEPT_NAMESPACES = ("default", "kube-system")
 _POLICIES = ("Background", "Foreground", "Orphan")
 _ORPHANED = (
-    "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them "
-    "or set propagationPolicy=Orphan to suppress this warning"
+    "child pods are preserved by default when jobs are deleted; "
+    "set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning"
 )
 
 
@@ -51,7 +55,7 @@ def read_options(request: Request) -> Options:
         Refused: 400 or 422.
     """
     try:
-        sent = decode("DeleteOptions", parse(request) if request.body.strip() else {}).object
+        sent = decode("DeleteOptions", parse(request, "DeleteOptions") if request.body.strip() else {}).object
         asked = {**_from_query(request.query), **sent}
     except (WrongType, ValueError) as error:
         raise bad_request(f"DeleteOptions cannot be read: {error}") from None
@@ -109,6 +113,9 @@ class Deleter:
         if obj is None:
             raise not_found(resource.plural, resource.group, name)
         _check_preconditions(resource, obj, options)
+        if resource is NAMESPACES and name in _KEPT_NAMESPACES:
+            words = f'namespaces "{name}" is forbidden: this namespace may not be deleted'
+            raise Refused(failure(403, "Forbidden", words))
         warnings = (_ORPHANED,) if resource.plural == "jobs" and options.propagation is None else ()
         if options.dry_run:
             return Response(body=shown(resource, obj), warnings=warnings)
@@ -131,6 +138,9 @@ class Deleter:
         namespace, name = metadata.get("namespace") or "", metadata["name"]
         finalizers = _finalizers(metadata, options.propagation or resource.deletes_by_default)
         changed = {key: value for key, value in metadata.items() if key != "finalizers"}
+        if resource is NAMESPACES:
+            finalizers = [*(one for one in finalizers if one != NAMESPACE), NAMESPACE]
+            obj = {**obj, "status": {**(obj.get("status") or {}), "phase": "Terminating"}}
         if finalizers:
             changed["finalizers"] = finalizers
         if resource is PODS:
@@ -168,5 +178,4 @@ def _check_preconditions(resource: Resource, obj: Object, options: Options) -> N
             f"ResourceVersion in object meta: {metadata['resourceVersion']}"
         )
     if why:
-        refusal: Refused = conflict(resource.plural, resource.group, metadata["name"], why)
-        raise refusal
+        raise conflict(resource.plural, resource.group, metadata["name"], why)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 
-from airflow_batchjob.local.api.bodies import read_object
+from airflow_batchjob.local.api.bodies import parse, read_tree
 from airflow_batchjob.local.api.deleting import Deleter, Options
 from airflow_batchjob.local.api.request import Request, Response
 from airflow_batchjob.local.api.resources import PODS
@@ -23,7 +23,8 @@ def evict(
     Raises:
         Refused: 400, 404 or 409.
     """
-    body = read_object(request, PODS, "Eviction", "policy/v1").object
+    tree = parse(request, "Eviction")
+    body = read_tree(tree, request, "Eviction", "policy/v1", "Eviction").object
     if body["metadata"].get("name") not in (None, "", name):
         raise bad_request("name in URL does not match name in Eviction object")
     pod = store.get("pods", namespace, name)

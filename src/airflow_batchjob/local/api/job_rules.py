@@ -167,13 +167,15 @@ def job_warnings(job: Object) -> list[str]:
     spec = job["spec"]
     if faults := dns_label_faults(job["metadata"]["name"]):
         warnings.append(
-            "metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior; "
+            "metadata.name: this is used in Pod names and hostnames, "
+            "which can result in surprising behavior; "
             f"a DNS label is recommended: {faults}"
         )
     high = (spec.get("completions") or 0) > _MOST and spec["parallelism"] > _MOST_WITH_HIGH_COMPLETIONS
     if spec["completionMode"] == "Indexed" and high and "backoffLimitPerIndex" not in spec:
         warnings.append(
-            f"spec.completions: completions above {_MOST} with parallelism above {_MOST_WITH_HIGH_COMPLETIONS} "
+            f"spec.completions: completions above {_MOST} "
+            f"with parallelism above {_MOST_WITH_HIGH_COMPLETIONS} "
             "may make status.completedIndexes too large to be tracked"
         )
     return warnings

@@ -76,12 +76,12 @@ def _condition_problems(new: _Look, was: _Look) -> Iterable[Problem]:
         yield wrong("cannot set Complete=True and Failed=true conditions")
     if _turned(new, was, "Complete", "FailureTarget") and {"Complete", "FailureTarget"} <= true:
         yield wrong("cannot set Complete=True and FailureTarget=true conditions")
-    if "Failed" in true and "FailureTarget" not in true:
-        if _turned(new, was, "Failed") or _changed(new, was, "failedIndexes"):
-            yield wrong("cannot set Failed=True condition without the FailureTarget=true condition")
-    if "Complete" in true and "SuccessCriteriaMet" not in true:
-        if _turned(new, was, "Complete", "SuccessCriteriaMet"):
-            yield wrong("cannot set Complete=True condition without the SuccessCriteriaMet=true condition")
+    unannounced = "Failed" in true and "FailureTarget" not in true
+    if unannounced and (_turned(new, was, "Failed") or _changed(new, was, "failedIndexes")):
+        yield wrong("cannot set Failed=True condition without the FailureTarget=true condition")
+    unmet = "Complete" in true and "SuccessCriteriaMet" not in true
+    if unmet and _turned(new, was, "Complete", "SuccessCriteriaMet"):
+        yield wrong("cannot set Complete=True condition without the SuccessCriteriaMet=true condition")
     if {"SuccessCriteriaMet", "Failed"} <= true:
         yield wrong("cannot set SuccessCriteriaMet=True and Failed=true conditions")
     if {"SuccessCriteriaMet", "FailureTarget"} <= true:

@@ -13,21 +13,25 @@ class CannotApply(ValueError):  # noqa: N818
     """The patch is well formed and does not fit the document: a failed test, a missing path."""
 
 
+class NotAPatch(ValueError):  # noqa: N818
+    """It is not even well formed."""
+
+
 def check_operations(operations: Any) -> Sequence[Mapping[str, Any]]:
     """Return the operations of a JSON Patch.
 
     Raises:
-        ValueError: It is no list of operations.
+        NotAPatch: It is no list of operations.
     """
     if not isinstance(operations, list):
-        raise ValueError("a JSON Patch is a list of operations")  # noqa: TRY004  wrong content, not a wrong call
+        raise NotAPatch("a JSON Patch is a list of operations")
     if len(operations) > MOST_OPERATIONS:
-        raise ValueError(
+        raise NotAPatch(
             f"the allowed maximum operations in a JSON patch is {MOST_OPERATIONS}, got {len(operations)}"
         )
     for operation in operations:
         if not isinstance(operation, dict) or not isinstance(operation.get("path"), str):
-            raise ValueError("each operation of a JSON Patch is an object with op and path")
+            raise NotAPatch("each operation of a JSON Patch is an object with op and path")
     return operations
 
 
@@ -116,7 +120,8 @@ def _index(name: str, last: int, operation: Mapping[str, Any]) -> int:
 
 
 def _missing(operation: Mapping[str, Any]) -> str:
-    return f"{operation.get('op')} operation does not apply: doc is missing path: {operation['path']}: missing value"
+    words = "operation does not apply: doc is missing path"
+    return f"{operation.get('op')} {words}: {operation['path']}: missing value"
 
 
 def apply_merge_patch(document: Any, patch: Any) -> Any:

@@ -4,31 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from pathlib import Path
-from typing import Protocol
 
-from airflow_batchjob.local.api.log_lines import LogOptions, log_moment
 from airflow_batchjob.local.api.status import (
     Problems,
+    Refused,
     bad_request,
     forbidden,
     invalid,
     invalid_object,
     not_supported,
 )
+from airflow_batchjob.local.logs import LogQuery, LogStore
 from airflow_batchjob.local.store import Object
 
 _STREAMS = ("All", "Stdout", "Stderr")
 
 
-class LogFiles(Protocol):
-    """Where the agent writes what containers say."""
+def _log_moment(text: str) -> datetime:
+    """Read a time with any number of digits after the second: Python below 3.11 takes three or six."""
+    head, dot, rest = text.replace("Z", "+00:00").partition(".")
+    digits = rest[: len(rest) - len(rest.lstrip("0123456789"))]
+    moment = datetime.fromisoformat(f"{head}.{digits[:6]:0<6}{rest[len(digits) :]}" if dot else head)
+    if moment.tzinfo is None:
+        raise ValueError(f"{text} has no time zone")
+    return moment
 
-    def log_file(self, pod: Object, container: str, *, previous: bool) -> Path | None:
-        """Return the log of a container's newest attempt, or of the one before; None: there is none."""
 
-
-def read_log_options(query: Mapping[str, str], pod: str, now: datetime) -> LogOptions:
+def read_log_options(query: Mapping[str, str], pod: str, now: datetime) -> LogQuery:
     """Read the options of a log request.
 
     Raises:
@@ -49,14 +51,12 @@ def read_log_options(query: Mapping[str, str], pod: str, now: datetime) -> LogOp
         )
     if problems:
         raise invalid_object("PodLogOptions", "", pod, problems)
-    return LogOptions(
+    return LogQuery(
         follow=_true(query, "follow"),
-        previous=_true(query, "previous"),
         timestamps=_true(query, "timestamps"),
         since=since,
         tail_lines=numbers["tailLines"],
         limit_bytes=numbers["limitBytes"],
-        stream=stream,
     )
 
 
@@ -91,7 +91,7 @@ def _since(
     if not text:
         return None
     try:
-        return log_moment(text)
+        return _log_moment(text)
     except ValueError:
         raise bad_request(f"sinceTime: Invalid value: {text!r}: must be a time as in RFC 3339") from None
 
@@ -110,54 +110,68 @@ def choose_container(pod: Object, name: str) -> str:
     if name:
         return name
     if len(main) == 1:
-        return main[0]
+        return str(main[0])
     choices = f"choose one of: [{' '.join(main)}]"
     if init:
         choices += f" or one of the init containers: [{' '.join(init)}]"
     raise bad_request(f"a container name must be specified for pod {pod_name}, {choices}")
 
 
-def log_path(pod: Object, container: str, options: LogOptions, files: LogFiles) -> Path | None:
-    """Return the file to read; None: the pod is on no node yet, and its log is empty.
+def attempt_of(pod: Object, container: str, logs: LogStore, *, previous: bool) -> int | None:
+    """Return which attempt's log to read; None: the pod is on no node yet, and its log is empty.
 
     Raises:
         Refused: 400, the container has no log yet, or no earlier one.
     """
-    name = pod["metadata"]["name"]
+    name, uid = pod["metadata"]["name"], pod["metadata"]["uid"]
     if not pod["spec"].get("nodeName"):
         return None
-    path = files.log_file(pod, container, previous=options.previous)
-    if path is not None and path.exists():
-        return path
-    if options.previous:
-        raise bad_request(f'previous terminated container "{container}" in pod "{name}" not found')
-    state = _state(pod, container)
+    attempt = restarts(pod, container)
+    if previous:
+        if attempt == 0 or not logs.exists(uid, container, attempt - 1):
+            raise bad_request(f'previous terminated container "{container}" in pod "{name}" not found')
+        return attempt - 1
+    if logs.exists(uid, container, attempt):
+        return attempt
+    # Waiting for its next start: the log of the last one is what there is.
+    if attempt and logs.exists(uid, container, attempt - 1):
+        return attempt - 1
+    raise _no_log(pod, container)
+
+
+def restarts(pod: Object, container: str) -> int:
+    """Return how often a container has been started anew."""
+    return int(_status(pod, container).get("restartCount") or 0)
+
+
+def _no_log(pod: Object, container: str) -> Refused:
+    what = f'container "{container}" in pod "{pod["metadata"]["name"]}"'
+    state = _status(pod, container).get("state") or {}
     reason = (state.get("waiting") or {}).get("reason")
     if reason:
         words = {
             "ErrImagePull": "image can't be pulled",
             "ImagePullBackOff": "trying and failing to pull image",
         }.get(reason, reason)
-        raise bad_request(f'container "{container}" in pod "{name}" is waiting to start: {words}')
+        return bad_request(f"{what} is waiting to start: {words}")
     if "terminated" in state:
-        raise bad_request(f'container "{container}" in pod "{name}" is terminated')
-    raise bad_request(f'container "{container}" in pod "{name}" is waiting to start - no logs yet')
+        return bad_request(f"{what} is terminated")
+    return bad_request(f"{what} is waiting to start - no logs yet")
 
 
-def _state(pod: Object, container: str) -> Object:
+def has_ended(pod: Object | None, container: str, attempt: int) -> bool:
+    """Tell whether nothing more comes from one attempt of a container."""
+    if pod is None or (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
+        return True
+    state = _status(pod, container).get("state") or {}
+    waits_after_a_crash = (state.get("waiting") or {}).get("reason") == "CrashLoopBackOff"
+    return "terminated" in state or waits_after_a_crash or restarts(pod, container) != attempt
+
+
+def _status(pod: Object, container: str) -> Object:
     status = pod.get("status") or {}
     for group in ("containerStatuses", "initContainerStatuses"):
         for one in status.get(group) or ():
             if one["name"] == container:
-                state: Object = one.get("state") or {}
-                return state
+                return dict(one)
     return {}
-
-
-def may_say_more(pod: Object, container: str, path: Path, files: LogFiles) -> bool:
-    """Tell whether a log that is followed may still grow: its container has not ended, nor started anew."""
-    if (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
-        return False
-    if "terminated" in _state(pod, container):
-        return False
-    return files.log_file(pod, container, previous=False) == path

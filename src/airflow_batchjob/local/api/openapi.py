@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from airflow_batchjob.local.api.resources import GROUPS, RESOURCES, Resource
 from airflow_batchjob.local.api.schema import kubernetes_version, split_list, types
@@ -41,7 +41,7 @@ def openapi_v3_paths() -> Object:
     return {"paths": {name: {"serverRelativeURL": f"/openapi/v3/{name}"} for name in names}}
 
 
-@lru_cache(maxsize=None)
+@cache
 def openapi_v3(group: str) -> Object:
     """Return a group's document in version 3."""
     return {

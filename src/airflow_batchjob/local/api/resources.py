@@ -77,7 +77,7 @@ NODES = Resource(
     kind="Node",
     namespaced=False,
     short_names=("no",),
-    verbs=("delete", "get", "list", "patch", "update", "watch"),
+    verbs=("create", "delete", "get", "list", "patch", "update", "watch"),
     subresources=(Subresource(name="status", kind="Node", verbs=_STATUS),),
 )
 EVENTS = Resource(plural="events", kind="Event", short_names=("ev",))

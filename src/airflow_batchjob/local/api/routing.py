@@ -43,7 +43,7 @@ def route(request: Request) -> Route:
     verb = _verb(request, name)
     if verb not in verbs:
         raise _not_allowed(request, resource, subresource, verbs)
-    if verb in ("create",) and resource.namespaced and namespace is None:
+    if verb == "create" and resource.namespaced and namespace is None:
         raise bad_request("an empty namespace may not be set during creation")
     return Route(verb=verb, resource=resource, namespace=namespace, name=name, subresource=subresource)
 

@@ -1,7 +1,8 @@
 """What fields each type has: reads a body into an object as the API stores it.
 
-`decode` drops nulls and empty maps and lists (which Kubernetes' types do not keep), writes
-quantities in their one form, collects unknown and repeated fields, and refuses wrong types.
+`decode` drops what Kubernetes' types do not keep (nulls, empty maps and lists, zeros of fields that have
+no other way to be absent), writes quantities in their one form, collects unknown and repeated fields, and
+refuses wrong types.
 """
 
 from __future__ import annotations
@@ -46,9 +47,9 @@ class _Reading:
 
 
 @lru_cache(maxsize=1)
-def _document() -> tuple[str, Types]:
-    document = json.loads((files(__package__) / "schema.json").read_text())
-    return document["kubernetes"], document["types"]
+def _document() -> dict[str, Any]:
+    document: dict[str, Any] = json.loads((files(__package__) / "schema.json").read_text())
+    return document
 
 
 def types() -> Types:
@@ -57,12 +58,24 @@ def types() -> Types:
     A field's type is a scalar (string, int32, quantity, …), the name of a type, ``[]T`` (with
     ``@key`` where patches merge it by that key, a bare ``@`` for sets of scalars) or ``{}T``.
     """
-    return _document()[1]
+    known: Types = _document()["types"]
+    return known
+
+
+def numbers() -> Types:
+    """Return each type's fields by their numbers in protocol buffers; ``=T`` for an embedded T."""
+    known: Types = _document()["numbers"]
+    return known
+
+
+@lru_cache(maxsize=1)
+def _zeros_left_out() -> Mapping[str, frozenset[str]]:
+    return {name: frozenset(fields) for name, fields in _document()["zerosLeftOut"].items()}
 
 
 def kubernetes_version() -> str:
     """Return the version whose fields these are, e.g. ``v1.37.2``."""
-    return _document()[0]
+    return str(_document()["kubernetes"])
 
 
 def split_list(type_: str) -> tuple[str, str | None]:
@@ -106,6 +119,7 @@ def _struct(reading: _Reading, type_: str, value: Any, path: str) -> dict[str, A
     if isinstance(value, Repeated):
         reading.complaints += [f'duplicate field "{_join(path, name)}"' for name in value.names]
     fields = reading.types[type_]
+    left_out = _zeros_left_out().get(type_, frozenset())
     result = {}
     for name, item in value.items():
         inner = fields.get(name)
@@ -113,7 +127,7 @@ def _struct(reading: _Reading, type_: str, value: Any, path: str) -> dict[str, A
             reading.complaints.append(f'unknown field "{_join(path, name)}"')
         elif item is not None:
             read = _value(reading, inner, item, _join(path, name))
-            if read is not None:
+            if read is not None and (read or name not in left_out):
                 result[name] = read
     return result
 

@@ -176,7 +176,8 @@ def not_served(what: str, served: str) -> Refused:
 
 
 def method_not_allowed(method: str, what: str, allowed: str) -> Refused:
-    message = f"the server does not allow this method on the requested resource: {method} on {what}; allowed: {allowed}"
+    words = "the server does not allow this method on the requested resource"
+    message = f"{words}: {method} on {what}; allowed: {allowed}"
     return Refused(failure(405, "MethodNotAllowed", message, {}))
 
 

@@ -37,7 +37,7 @@ def _merge(type_: str, document: dict[str, Any], patch: dict[str, Any]) -> dict[
     if directive == "delete":
         return {}
     if directive == "replace":
-        return _without_directives(plain)
+        return {name: _without_directives(value) for name, value in plain.items() if value is not None}
     if directive != "merge":
         raise BadPatch(f'Unrecognized {_PATCH} directive "{directive}": use merge, replace or delete')
     retained = plain.pop(_RETAIN, None)

@@ -216,7 +216,8 @@ def _check_identity(resource: Resource, sent: Object, old: Object) -> None:
         )
     if resource.namespaced and namespace and namespace != was.get("namespace"):
         raise bad_request(
-            f"the namespace of the object ({namespace}) does not match the namespace on the URL ({was.get('namespace')})"
+            f"the namespace of the object ({namespace}) does not match "
+            f"the namespace on the URL ({was.get('namespace')})"
         )
 
 
