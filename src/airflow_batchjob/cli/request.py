@@ -47,13 +47,15 @@ def request_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--machine",
         metavar="SIZE",
-        help="what the containers share, e.g. cpu=20,memory=101Gi,gpus=1 (also gpu_resource=, guaranteed=true)",
+        help="what containers share, e.g. cpu=20,memory=101Gi,gpus=1 (also gpu_resource=…, guaranteed=true)",
     )
     for options in (_SIZES, _WORK):
         for name, (metavar, meaning) in options.items():
             parser.add_argument(f"--{name.replace('_', '-')}", metavar=metavar, help=meaning)
     parser.add_argument(
-        "--stop-when-succeeded", action="store_true", help="don't wait for the rest once --min-succeeded is met"
+        "--stop-when-succeeded",
+        action="store_true",
+        help="don't wait for the rest once --min-succeeded is met",
     )
 
 
@@ -105,6 +107,8 @@ def _read(path: str) -> str:
         raise SpecError(Problem("MANIFEST", path, "there is no such file", mend)) from None
     except OSError as error:
         why = error.strerror or str(error)
-        raise SpecError(Problem("MANIFEST", path, f"it can't be read: {why}", "Name a readable file")) from error
+        raise SpecError(
+            Problem("MANIFEST", path, f"it can't be read: {why}", "Name a readable file")
+        ) from error
     except UnicodeDecodeError as error:
         raise SpecError(Problem("MANIFEST", path, "it is not text in UTF-8", "Name a YAML file")) from error

@@ -24,7 +24,7 @@ from airflow_batchjob.core.spec import NOT_GIVEN, JobSpec
 from airflow_batchjob.core.template import build_pod
 from airflow_batchjob.core.typed import as_text, literal_problems, settle
 from airflow_batchjob.core.validation import manifest_problems, once_each
-from airflow_batchjob.core.variables import substitute
+from airflow_batchjob.core.variables import substitute, unused_variables
 
 __all__ = ["Built", "build", "load_manifest"]
 
@@ -83,6 +83,7 @@ def build(spec: JobSpec, *, default_name: str) -> Built:
         draft = _begin(asked)
     except SpecError as error:
         raise SpecError(*once_each([*problems, *error.problems], {})) from error
+    certain = tuple(draft.problems)
     container = build_pod(draft, asked)
     set_limits(draft, asked, container)
     _set_marks(draft, asked)
@@ -91,7 +92,7 @@ def build(spec: JobSpec, *, default_name: str) -> Built:
     draft.resources_known &= asked.container_resources == given.container_resources
     found = [*draft.problems, *manifest_problems(draft.job, resources_known=draft.resources_known)]
     if draft.is_incomplete:
-        found = [problem for problem in found if problem in draft.problems or "${" not in str(problem.value)]
+        found = [problem for problem in found if problem in certain or "${" not in str(problem.value)]
     if problems or found:
         raise SpecError(*once_each([*problems, *found], draft.names))
     return Built(
@@ -146,10 +147,13 @@ def _begin(asked: JobSpec) -> Draft:
     except SpecError as error:
         problems += error.problems
         is_incomplete = True
+    unused = unused_variables(whole, asked.variables)
     job = settle(loaded)
     if misshapen := list(shape_problems(job, JOB_SHAPE, "")):
         raise SpecError(*problems, *misshapen)
     draft = Draft(job=job, from_parameters=False, problems=problems, is_incomplete=is_incomplete)
+    if unused:
+        draft.notes.append(f"variables that nothing in the manifest refers to: {', '.join(unused)}")
     if gone:
         draft.notes.append(f"left out, since the server and its tools write it: {', '.join(gone)}")
     return draft
