@@ -61,6 +61,10 @@ class Session:
         parts = urlsplit(self._host)
         return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
+    @property
+    def is_closed(self) -> bool:
+        return self._http.closed
+
     async def send(self, call: Call) -> aiohttp.ClientResponse:
         """Send `call`; the answer's body is not read yet. Hand the answer to `release` when done."""
         self._in_flight += 1

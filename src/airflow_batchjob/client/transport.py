@@ -46,6 +46,7 @@ class Transport:
     def __init__(self, load: Load, session: Session, *, keepalive: bool, waiting: Waiting) -> None:
         self._load = load
         self._session = session
+        self._retired: list[Session] = []  # streams may still be open on them
         self._keepalive = keepalive
         self.waiting = waiting
         self._reloading = asyncio.Lock()
@@ -107,15 +108,19 @@ class Transport:
             await session.release(response)
 
     async def close(self) -> None:
-        await self._session.close()
+        """Close everything, streams under way too."""
+        for session in (*self._retired, self._session):
+            await session.close()
 
     async def _answer(self, call: Call) -> tuple[Session, aiohttp.ClientResponse]:
         session = self._session
         response = await self._sent(session, call)
         if response.status != _UNAUTHORIZED:
             return session, response
-        refusal = await self._refusal(call, response)
-        await session.release(response)
+        try:
+            refusal = await self._refusal(call, response)
+        finally:
+            await session.release(response)
         session = await self._renewed(session, refusal)
         return session, await self._sent(session, call)
 
@@ -134,6 +139,7 @@ class Transport:
                 except ApiError as raised:
                     raise raised from refusal
                 self._session = fresh
+                self._retired = [*(old for old in self._retired if not old.is_closed), refused]
                 await refused.retire()
             return self._session
 

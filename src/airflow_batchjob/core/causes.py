@@ -99,7 +99,7 @@ def causes_text(
 
 def newest_failed_pods(failed: IndexSet | None, pods: Sequence[Pod]) -> list[Pod]:
     """Return for each failed index the newest pod that shows a failure, in order of index."""
-    showing = [pod for pod in pods if _shows_failure(pod)]
+    showing = [pod for pod in pods if shows_failure(pod)]
     showing.sort(key=lambda pod: pod.metadata.creation_timestamp or _EPOCH)
     if failed is None:
         return showing
@@ -162,7 +162,8 @@ def in_words(size_bytes: int) -> str:
     return f"{size_bytes} bytes"
 
 
-def _shows_failure(pod: Pod) -> bool:
+def shows_failure(pod: Pod) -> bool:
+    """Tell whether `pod` failed, or a container of it did before a restart in place."""
     return pod.status.phase == "Failed" or (
         pod.status.phase != "Succeeded" and first_failure(pod) is not None
     )

@@ -185,6 +185,26 @@ async def test_a_watch_under_way_outlives_a_reload(server: str, script: Script, 
     assert [first.object.metadata.name, second.object.metadata.name] == ["a", "b"]
 
 
+async def test_closing_closes_what_a_reload_left_open(server: str, script: Script, waiting: Waiting) -> None:
+    async def endless(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        await response.write(b'{"type": "ADDED", "object": {"metadata": {"name": "a"}}}\n')
+        await asyncio.Event().wait()
+        return response
+
+    script.says(endless, refusal(401), answer(job()))
+    client = await connect(ClusterSettings(kube_config=kubeconfig(server)), waiting=waiting)
+    watch = client.watch_jobs("ml", "", "1")
+    await anext_of(watch)
+    await client.get_job("ml", "embed")
+
+    await client.close()
+
+    with pytest.raises((ApiUnavailableError, StopAsyncIteration)):
+        await asyncio.wait_for(anext_of(watch), 5)
+
+
 async def anext_of(iterator: Any) -> Any:
     return await iterator.__anext__()
 
