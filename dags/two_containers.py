@@ -19,6 +19,7 @@ with DAG(
         task_id="train",
         manifest="jobs/train.yaml",
         completions=2,
+        parallelism=2,
         # train gets three quarters of it, helper the rest; both request a quarter of their limits.
         machine=Machine(cpu=2, memory="1Gi"),
     )

@@ -13,6 +13,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,6 +25,8 @@ BUILD = ROOT / "build" / "demo"
 CLUSTER, OUTPUT, LOG = BUILD / "cluster", BUILD / "output", BUILD / "airflow.log"
 STARTED = time.monotonic()
 STOP_SECONDS = 20
+LOOK_SECONDS, LINE_SECONDS, BAR = 0.5, 3.0, 32
+CLEAR = "\r\x1b[2K"  # the live line of a terminal
 
 PIPELINE = """
 import json, sys
@@ -41,8 +44,9 @@ def main() -> int:
     with LOG.open("w") as log, local_cluster() as connection:
         environment = airflow_environment() | connection
         make_database(environment, log)
-        say("Airflow runs dags/parse_python_sources.py")
-        ended = run_pipeline(environment, log)
+        say("Airflow starts, and runs dags/parse_python_sources.py")
+        with live_progress():
+            ended = run_pipeline(environment, log)
     if ended:
         say(f"the pipeline failed; Airflow's log: {shown(LOG)}")
         return 1
@@ -52,7 +56,11 @@ def main() -> int:
 
 def say(text: str) -> None:
     """Print a line with the seconds since the start."""
-    print(f"demo {time.monotonic() - STARTED:5.1f} s  {text}", flush=True)
+    print(f"{CLEAR if sys.stdout.isatty() else ''}{clock()}  {text}", flush=True)
+
+
+def clock() -> str:
+    return f"demo {time.monotonic() - STARTED:5.1f} s"
 
 
 def shown(path: Path) -> str:
@@ -79,6 +87,43 @@ def variables(printed: str) -> dict[str, str]:
     """Return the `export NAME=value` lines of what `batchjob local start` prints."""
     words = [word for line in printed.splitlines() for word in shlex.split(line, comments=True)]
     return dict(word.split("=", 1) for word in words if word.startswith("AIRFLOW_CONN_"))
+
+
+@contextmanager
+def live_progress() -> Iterator[None]:
+    """Show how far the Job on the cluster is, beside what the task's own log says every 30 s."""
+    over = threading.Event()
+    watching = threading.Thread(target=watch_progress, args=[over], daemon=True)
+    watching.start()
+    try:
+        yield
+    finally:
+        over.set()
+        watching.join(STOP_SECONDS)
+
+
+def watch_progress(over: threading.Event) -> None:
+    """Look at the newest Job until `over`: one live line on a terminal, else a line now and then."""
+    import msgspec
+
+    from airflow_batchjob.core.job import Job
+    from airflow_batchjob.core.progress import Progress, progress_line
+    from airflow_batchjob.core.status import read_status
+    from airflow_batchjob.local.reach import Reach
+
+    reach, progress, said = Reach.by_kubeconfig(CLUSTER / "kubeconfig"), Progress(), time.monotonic()
+    while not over.wait(LOOK_SECONDS):
+        for job in msgspec.convert(reach.ask("GET", "/apis/batch/v1/jobs")["items"], list[Job]):
+            progress = progress.seen(read_status(job), time.time())
+            if progress.final or not progress.completions:
+                continue
+            filled = BAR * progress.done // progress.completions
+            line = f"{'█' * filled}{'░' * (BAR - filled)} {progress_line(progress)}"
+            if sys.stdout.isatty():
+                print(f"{CLEAR}{clock()}  {line}", end="", flush=True)
+            elif time.monotonic() - said >= LINE_SECONDS:
+                said = time.monotonic()
+                say(line)
 
 
 def airflow_environment() -> dict[str, str]:
@@ -148,9 +193,7 @@ def of_a_task(line: str) -> str:
 def tell_the_report() -> None:
     """Print the figures and where to look."""
     (folder,) = OUTPUT.iterdir()
-    figures = json.loads((folder / "report.json").read_text())
-    print(f"\n  {figures['sentence']}\n")
-    print(f"  report   {shown(folder / 'report.html')}")
+    print(f"\n  report   {shown(folder / 'report.html')}")
     print(f"  picture  {shown(folder / 'report.svg')}\n")
     say("done; the local cluster is stopped")
 
