@@ -174,7 +174,8 @@ class KubernetesClient:
             try:
                 async for piece in response.content.iter_any():
                     yield piece
-            except (aiohttp.ClientError, asyncio.TimeoutError, OSError) as raised:
+            except (aiohttp.ClientError, asyncio.TimeoutError, OSError, RuntimeError) as raised:
+                # A RuntimeError is aiohttp's word for a session that was closed while it was read.
                 raise error_for_exception(call.what, self.server, raised) from raised
 
     async def _opened(self, call: Call) -> tuple[AsyncExitStack, aiohttp.ClientResponse]:
