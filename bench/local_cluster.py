@@ -13,9 +13,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from airflow_batchjob.local.machinery import Machinery
+from airflow_batchjob.local.cluster import LocalCluster
 from airflow_batchjob.local.nodes.machines import Machine
-from airflow_batchjob.local.store import Store
 
 
 def a_job(pods: int, parallelism: int, memory: str | None) -> dict[str, Any]:
@@ -35,7 +34,11 @@ def a_job(pods: int, parallelism: int, memory: str | None) -> dict[str, Any]:
             "podReplacementPolicy": "TerminatingOrFailed",
             "template": {
                 "metadata": {"labels": {"job-name": "bench"}},
-                "spec": {"restartPolicy": "Never", "containers": [container], "terminationGracePeriodSeconds": 1},
+                "spec": {
+                    "restartPolicy": "Never",
+                    "containers": [container],
+                    "terminationGracePeriodSeconds": 1,
+                },
             },
         },
         "status": {},
@@ -44,27 +47,25 @@ def a_job(pods: int, parallelism: int, memory: str | None) -> dict[str, Any]:
 
 async def run(pods: int, parallelism: int, memory: str | None) -> None:
     """Run one Job and print what it took."""
-    store = Store()
     machine = Machine(name="big", cpu="1000", memory="1000Gi", pods=10_000)
+    ended = asyncio.get_running_loop().create_future()
+
+    def heard(change: Any) -> None:  # noqa: ANN401
+        if change.kind == "jobs" and not ended.done():
+            for condition in change.object["status"].get("conditions") or ():
+                if condition["type"] in ("Complete", "Failed"):
+                    ended.set_result(condition["type"])
+
     with tempfile.TemporaryDirectory() as folder:
-        machinery = Machinery(store, Path(folder), [machine])
-        await machinery.start()
-        ended = asyncio.get_running_loop().create_future()
-
-        def heard(change: Any) -> None:  # noqa: ANN401
-            if change.kind == "jobs" and not ended.done():
-                for condition in change.object["status"].get("conditions") or ():
-                    if condition["type"] in ("Complete", "Failed"):
-                        ended.set_result(condition["type"])
-
-        store.subscribe(heard)
-        began, cpu = time.perf_counter(), time.process_time()
-        store.create("jobs", a_job(pods, parallelism, memory))
-        how = await asyncio.wait_for(ended, 600)
-        seconds = time.perf_counter() - began
-        used = time.process_time() - cpu
-        await machinery.stop()
-    versions = store.version / pods
+        async with LocalCluster(Path(folder), machines=[machine]) as cluster:
+            store = cluster.store
+            store.subscribe(heard)
+            before, began, cpu = store.version, time.perf_counter(), time.process_time()
+            store.create("jobs", a_job(pods, parallelism, memory))
+            how = await asyncio.wait_for(ended, 600)
+            seconds = time.perf_counter() - began
+            used = time.process_time() - cpu
+    versions = (store.version - before) / pods
     memory_mebibytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(
         f"{how}: {pods} pods at parallelism {parallelism} in {seconds:.1f} s: {pods / seconds:.0f} pods/s, "
@@ -78,7 +79,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pods", type=int, default=2000)
     parser.add_argument("--parallelism", type=int, default=64)
-    parser.add_argument("--memory", default=None, help="limit of each container, e.g. 64Mi: turns sampling on")
+    parser.add_argument(
+        "--memory", default=None, help="limit of each container, e.g. 64Mi: turns sampling on"
+    )
     arguments = parser.parse_args()
     asyncio.run(run(arguments.pods, arguments.parallelism, arguments.memory))
 

@@ -16,7 +16,7 @@ Lookup = Callable[[str, str], "Object | None"]
 
 ADDRESS = "127.0.0.1"  # there is no network but the machine's own
 
-_REFERENCE = re.compile(r"\$(?:\$|\((?P<name>[^()]*)\))")
+_REFERENCE = re.compile(r"\$(?:\$|\((?P<name>[^)]*)\))")
 _KEYED = re.compile(r"metadata\.(?P<map>labels|annotations)\['(?P<key>[^']+)'\]")
 
 

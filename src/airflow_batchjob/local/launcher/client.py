@@ -116,6 +116,10 @@ class LauncherClient:
             taken = b""
         if not taken:
             self._disconnect()
+            if self._process is not None:
+                self._process.kill()  # dead already, or of no use without its connection
+                self._process.wait()
+                self._process = None
             self._lost()
             return
         *lines, self._unread = (self._unread + taken).split(b"\n")

@@ -18,6 +18,7 @@ EXPANDED = {
     "a dollar alone": ("5$ and $A", "5$ and $A"),
     "an open bracket": ("$(A", "$(A"),
     "two dollars are one": ("$$", "$"),
+    "a reference within a name": ("$(B$(A))", "$(B$(A))"),
 }
 
 
