@@ -29,6 +29,7 @@ Load = Callable[[], Awaitable["Configuration"]]
 MOST_AT_ONCE = 64  # requests under way; streams are not counted
 _UNAUTHORIZED = 401
 _LONGEST_ERROR_BYTES = 65536
+_LAST_TURNS_SECONDS = 0.01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,6 +112,9 @@ class Transport:
         """Close everything, streams under way too."""
         for session in (*self._retired, self._session):
             await session.close()
+        # A TLS connection that was cut short closes in the loop's next turns. A loop that ends before
+        # that leaves an open socket, and says so.
+        await asyncio.sleep(_LAST_TURNS_SECONDS)
 
     async def _answer(self, call: Call) -> tuple[Session, aiohttp.ClientResponse]:
         session = self._session
