@@ -8,6 +8,7 @@ from typing import Any
 
 from airflow_batchjob.local.api.deleting import FOREGROUND, NAMESPACE, ORPHAN, Deleter, Options
 from airflow_batchjob.local.api.resources import RESOURCES, Resource
+from airflow_batchjob.local.controller.facts import TRACKING_FINALIZER
 from airflow_batchjob.local.store import Change, Object, Store
 
 _BY_STORE_KIND = {resource.store_kind: resource for resource in reversed(RESOURCES)}
@@ -104,8 +105,11 @@ class GarbageCollector:
 
     def _orphan_dependents(self, uid: str) -> None:
         for kind, dependent in self._store.owned_by(uid):
-            owners = [one for one in dependent["metadata"]["ownerReferences"] if one["uid"] != uid]
-            self._write(kind, dependent, {"ownerReferences": owners})
+            metadata = dependent["metadata"]
+            owners = [one for one in metadata["ownerReferences"] if one["uid"] != uid]
+            # A pod that belongs to no Job any more is counted by none.
+            held = [one for one in metadata.get("finalizers") or () if one != TRACKING_FINALIZER]
+            self._write(kind, dependent, {"ownerReferences": owners, "finalizers": held})
 
     def _empty(self, namespace: str) -> None:
         """Delete what is in a namespace that is being deleted, and the namespace once nothing is."""
