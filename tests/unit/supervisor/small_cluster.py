@@ -59,6 +59,7 @@ class SmallCluster:
         self.lose_answer_of: set[str] = set()  # the request is done, its answer lost
         self.after: dict[str, Callable[[], object]] = {}  # happens once, before the answer arrives
         self.slow_to_die = False  # stopped Jobs stay FailureTarget until `gone`
+        self.mute = False  # watches stay open and say nothing more
         self._changes: list[tuple[int, EventType, Object]] = []
         self._oldest = 0
         self._versions = itertools.count(1)
@@ -179,7 +180,8 @@ class SmallCluster:
             while True:
                 if at < self._oldest:
                     raise ExpiredError("watch", code=410, reason="Expired", message="too old")
-                for version, kind, changed in [c for c in self._changes if c[0] > at]:
+                fresh = [] if self.mute else [c for c in self._changes if c[0] > at]
+                for version, kind, changed in fresh:
                     at = version
                     if _matches(changed, label_selector) and changed["metadata"]["namespace"] == namespace:
                         yield WatchEvent(kind, _as_job(changed))
