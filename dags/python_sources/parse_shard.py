@@ -34,7 +34,7 @@ def main() -> None:
     broken: dict[str, str] = {}
     for name in (folder / "shards" / f"{index}.txt").read_text().splitlines():
         try:
-            packages[package_of(Path(name))] += figures_of(Path(name))
+            packages[package_of(Path(name))].update(figures_of(Path(name)))
         except (SyntaxError, ValueError, RecursionError, OSError) as error:
             # Tests of parsers bring files that are wrong on purpose. That is something to report
             # about the input. It is no failure of this shard: to run it again would not mend the file.

@@ -41,7 +41,9 @@ def write_report(folder: Path, shards: int) -> dict[str, Any]:
     results = [json.loads((folder / "results" / f"{index}.json").read_text()) for index in range(shards)]
     packages = total_by_package(results)
     broken = {name: why for result in results for name, why in result["broken"].items()}
-    figures = dict(sum(packages.values(), Counter())) | {"broken": len(broken), "packages": len(packages)}
+    figures = Counter(broken=len(broken), packages=len(packages))
+    for of_package in packages.values():
+        figures.update(of_package)
     picture = draw(when_shards_ran(results), largest(packages))
     (folder / "report.svg").write_text(picture)
     page = PAGE.format(
@@ -54,7 +56,7 @@ def write_report(folder: Path, shards: int) -> dict[str, Any]:
     )
     (folder / "report.html").write_text(page)
     paths = {"report": str(folder / "report.html"), "picture": str(folder / "report.svg")}
-    told = figures | {"sentence": sentence(figures)} | paths
+    told = dict(figures) | {"sentence": sentence(figures)} | paths
     (folder / "report.json").write_text(json.dumps(told, indent=2))
     return told
 
@@ -80,7 +82,7 @@ def when_shards_ran(results: Sequence[Mapping[str, Any]]) -> list[Ran]:
     return [Ran(it["index"], it["started"] - first, it["ended"] - first, len(it["broken"])) for it in results]
 
 
-def sentence(figures: Mapping[str, int]) -> str:
+def sentence(figures: Counter[str]) -> str:
     """Return the figures that people ask for."""
     return (
         f"{figures['files']:,} files of {figures['packages']:,} packages: {figures['lines']:,} lines, "
