@@ -42,6 +42,8 @@ class Launcher:
         self._open = True
         self._next_sample = 0.0
         self._next_sweep = 0.0
+        self._sweeping = False
+        """Something of an ended container may still be there."""
 
     def run(self) -> None:
         """Serve until the connection closes."""
@@ -71,7 +73,7 @@ class Launcher:
         now, waits = time.monotonic(), []
         if self._limited():
             waits.append(self._next_sample - now)
-        if self._strays():
+        if self._sweeping:
             waits.append(self._next_sweep - now)
         return max(0.0, min(waits)) if waits else None
 
@@ -119,23 +121,26 @@ class Launcher:
             self._selector.unregister(output.descriptor)
 
     def _reap(self) -> None:
-        while True:
-            try:
+        ended: list[tuple[Container, int]] = []
+        with contextlib.suppress(ChildProcessError):
+            while True:
                 pid, status = os.waitpid(-1, os.WNOHANG)
-            except ChildProcessError:
-                return
-            if pid == 0:
-                return
-            container = self._by_pid.pop(pid, None)
-            if container is not None:
-                self._end(container, os.waitstatus_to_exitcode(status))
+                if pid == 0:
+                    break
+                container = self._by_pid.pop(pid, None)
+                if container is not None:
+                    ended.append((container, os.waitstatus_to_exitcode(status)))
+        if not ended:
+            return
+        # A container lives as long as its first process: the rest of it goes now.
+        for container, _ in ended:
+            del self._by_id[container.id]
+            processes.signal_group(container.pid, signal.SIGKILL)
+        self._kill_strays()
+        for container, code in ended:
+            self._report_end(container, code)
 
-    def _end(self, container: Container, code: int) -> None:
-        """A container lives as long as its first process: the rest of it goes now."""
-        del self._by_id[container.id]
-        processes.signal_group(container.pid, signal.SIGKILL)
-        if self._strays():
-            self._kill_strays()
+    def _report_end(self, container: Container, code: int) -> None:
         for output in container.outputs:
             with contextlib.suppress(KeyError):
                 self._selector.unregister(output.descriptor)
@@ -164,20 +169,25 @@ class Launcher:
         # Counted from here: looking at a thousand processes takes its time, and must leave some.
         self._next_sample = time.monotonic() + max(MEMORY_SAMPLE_SECONDS, 4 * (time.monotonic() - now))
 
-    def _strays(self) -> list[int]:
-        return [pid for pid in processes.children() if pid not in self._by_pid]
-
     def _sweep(self) -> None:
-        if time.monotonic() >= self._next_sweep:
+        if self._sweeping and time.monotonic() >= self._next_sweep:
             self._kill_strays()
-            self._next_sweep = time.monotonic() + SWEEP_SECONDS
 
     def _kill_strays(self) -> None:
-        """Kill adopted processes whose container has ended; those of a live one may go on."""
-        for pid in self._strays():
+        """Kill adopted processes whose container has ended; those of a live one may go on.
+
+        One that has cleared its environment cannot be told: it goes when no container is left.
+        """
+        self._sweeping = False
+        for pid in processes.children():
+            if pid in self._by_pid:
+                continue
             owner = processes.owner_of(pid)
-            if owner is None or owner not in self._by_id:
+            if owner not in self._by_id and (owner is not None or not self._by_id):
                 processes.kill_tree(pid)
+                # Its children come to us when it is gone: look again.
+                self._sweeping = True
+        self._next_sweep = time.monotonic() + SWEEP_SECONDS
 
     def _send(self) -> None:
         if not self._reports:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from airflow_batchjob.local.agent.runtime import NodeAgent
@@ -23,6 +23,9 @@ Object = dict[str, Any]
 # On a real cluster about 50 s pass until the pods of a node that is gone are marked. Nothing here
 # has to be waited for; one second keeps the state visible in which they still look alive.
 GONE_AFTER_SECONDS = 1.0
+# There the pods have been unready for that long by then, so the Job controller, which counts its delay
+# of 10 s from there, replaces them at once. The same is told here, or a loss would cost 10 s more.
+UNREADY_FOR = timedelta(seconds=50)
 RECLAIM_TAINT = "airflow-batchjob/reclaim"
 RECLAIM_GRACE_SECONDS = 2.0
 
@@ -182,10 +185,9 @@ class NodeKeeper:
             if pod["metadata"]["uid"] not in uids:
                 continue
             if (pod.get("status") or {}).get("phase") not in _OVER:
-                marked = _disrupted(pod, "DeletionByPodGC", "PodGC: node no longer exists", self._clock())
-                pod = self._store.update(
-                    "pods", {**marked, "status": {**marked["status"], "phase": "Failed"}}
-                )
+                now = self._clock()
+                marked = _disrupted(pod, "DeletionByPodGC", "PodGC: node no longer exists", now)
+                pod = self._store.update("pods", _failed(marked, now - UNREADY_FOR))
             begin_deletion(self._store, pod, self._clock(), grace_seconds=0)
 
     def _evict_intolerant(self, name: str) -> None:
@@ -229,3 +231,14 @@ def _disrupted(pod: Object, reason: str, message: str, now: datetime) -> Object:
     }
     others = [one for one in status.get("conditions") or () if one["type"] != "DisruptionTarget"]
     return {**pod, "status": {**status, "conditions": [*others, condition]}}
+
+
+def _failed(pod: Object, unready_since: datetime) -> Object:
+    status = pod["status"]
+    conditions = [
+        {**one, "status": "False", "lastTransitionTime": format_time(unready_since)}
+        if one["type"] in ("Ready", "ContainersReady")
+        else one
+        for one in status["conditions"]
+    ]
+    return {**pod, "status": {**status, "phase": "Failed", "conditions": conditions}}
