@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.contract.asking import Asker, Object, container, indexed, job
@@ -11,7 +13,7 @@ RESTART = "spec.template.spec.restartPolicy"
 RESOURCES = "spec.template.spec.containers[0].resources"
 
 
-def failing_by(*rules: Object, **spec: object) -> Object:
+def failing_by(*rules: Object, **spec: Any) -> Object:
     return job(podFailurePolicy={"rules": list(rules)}, **spec)
 
 
@@ -197,7 +199,7 @@ def test_what_is_odd_and_right_is_accepted(api: Asker, sent: Object) -> None:
 UNREADABLE: dict[str, tuple[Object | bytes, str]] = {
     "a quantity that is none": (with_resources(limits={"cpu": "1x"}), "quantities must match"),
     "text where a number stands": (job(parallelism="2"), "cannot unmarshal string"),
-    "a list where an object stands": (job(pod=[]) | {"spec": []}, "cannot unmarshal array"),
+    "a list where an object stands": (job() | {"spec": []}, "cannot unmarshal array"),
     "another kind": (job() | {"kind": "Pod"}, "Pod"),
     "no JSON": (b"{", ""),
 }

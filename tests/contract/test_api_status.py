@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.contract.asking import Asker, Object, indexed
@@ -14,7 +16,7 @@ def condition(type_: str) -> Object:
     return {"type": type_, "status": "True", "lastProbeTime": TIME, "lastTransitionTime": TIME}
 
 
-def ten(**spec: object) -> Object:
+def ten(**spec: Any) -> Object:
     return indexed(completions=10, suspend=True, backoffLimitPerIndex=0, managedBy=NOBODY, **spec)
 
 

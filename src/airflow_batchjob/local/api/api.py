@@ -190,7 +190,7 @@ class Api:
         previous = request.asks("previous")
         attempt = logs.attempt_of(pod, container, self._logs, previous=previous)
         if attempt is None:
-            return Response(content_type=PLAIN)
+            return Response(code=204, content_type=PLAIN)
 
         def is_over() -> bool:
             now = self._store.get(PODS.plural, metadata["namespace"], metadata["name"])

@@ -103,7 +103,10 @@ def _check_kind(tree: Any, kind: str, api_version: str) -> None:
             f"the expected API version ({api_version})"
         )
     if sent_kind != kind:
-        raise bad_request(f"the kind in the data ({sent_kind}) does not match the expected kind ({kind})")
+        version = api_version.rpartition("/")[2]
+        raise bad_request(
+            f'{sent_kind} in version "{version}" cannot be handled as a {kind}: it is another kind'
+        )
 
 
 def field_validation(request: Request) -> str:

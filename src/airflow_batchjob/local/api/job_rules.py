@@ -142,9 +142,8 @@ def _restart_problems(spec: Object) -> Iterable[Problem]:
 def _selector_problems(spec: Object) -> Iterable[Problem]:
     if "selector" not in spec:
         yield required("spec.selector")
-        return
-    labels = spec["template"]["metadata"].get("labels") or {}
-    if not matches_label_selector(spec["selector"], labels):
+    labels = spec["template"]["metadata"].get("labels")
+    if "selector" not in spec or not matches_label_selector(spec["selector"], labels or {}):
         words = "`selector` does not match template `labels`"
         yield invalid("spec.template.metadata.labels", labels, words)
 

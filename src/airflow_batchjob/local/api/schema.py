@@ -43,6 +43,7 @@ class Decoded:
 @dataclass(slots=True)
 class _Reading:
     types: Types
+    owner: str = ""  # the type whose field is being read, which messages name
     complaints: list[str] = field(default_factory=list)
 
 
@@ -115,7 +116,7 @@ def decode(type_: str, value: Any) -> Decoded:
 
 def _struct(reading: _Reading, type_: str, value: Any, path: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise WrongType(_mismatch(value, path, type_))
+        raise WrongType(_mismatch(reading, value, path, f"v1.{type_}"))
     if isinstance(value, Repeated):
         reading.complaints += [f'duplicate field "{_join(path, name)}"' for name in value.names]
     fields = reading.types[type_]
@@ -126,6 +127,7 @@ def _struct(reading: _Reading, type_: str, value: Any, path: str) -> dict[str, A
         if inner is None:
             reading.complaints.append(f'unknown field "{_join(path, name)}"')
         elif item is not None:
+            reading.owner = type_
             read = _value(reading, inner, item, _join(path, name))
             if read is not None and (read or name not in left_out):
                 result[name] = read
@@ -136,20 +138,20 @@ def _value(reading: _Reading, type_: str, value: Any, path: str) -> Any:
     """Return the value as it is stored; None: it isn't."""
     if type_.startswith("[]"):
         if not isinstance(value, list):
-            raise WrongType(_mismatch(value, path, "list"))
+            raise WrongType(_mismatch(reading, value, path, "list"))
         inner, _ = split_list(type_)
         return [_value(reading, inner, item, f"{path}[{n}]") for n, item in enumerate(value)] or None
     if type_.startswith("{}"):
         if not isinstance(value, dict):
-            raise WrongType(_mismatch(value, path, "map"))
+            raise WrongType(_mismatch(reading, value, path, "map"))
         inner = type_[2:]
         return {key: _value(reading, inner, item, f"{path}.{key}") for key, item in value.items()} or None
     if type_ in reading.types:
         return _struct(reading, type_, value, path)
-    return _scalar(type_, value, path)
+    return _scalar(reading, type_, value, path)
 
 
-def _scalar(type_: str, value: Any, path: str) -> Any:
+def _scalar(reading: _Reading, type_: str, value: Any, path: str) -> Any:
     match type_:
         case "any":
             return value
@@ -158,7 +160,8 @@ def _scalar(type_: str, value: Any, path: str) -> Any:
         case "int32" | "int64" if type(value) is int:
             if not -(2 ** (int(type_[3:]) - 1)) <= value < 2 ** (int(type_[3:]) - 1):
                 raise WrongType(
-                    f"json: cannot unmarshal number {value} into Go struct field {path} of type {type_}"
+                    f"json: cannot unmarshal number {value} into Go struct field "
+                    f"{reading.owner}.{path} of type {type_}"
                 )
             return value
         case "number" | "double" if type(value) in (int, float):
@@ -169,7 +172,7 @@ def _scalar(type_: str, value: Any, path: str) -> Any:
             return value
         case "string" | "bytes" | "time" if isinstance(value, str):
             return _text(type_, value, path)
-    raise WrongType(_mismatch(value, path, type_))
+    raise WrongType(_mismatch(reading, value, path, type_))
 
 
 def _text(type_: str, value: str, path: str) -> str:
@@ -200,10 +203,11 @@ def _quantity(value: str | float) -> str:
         raise WrongType(str(error)) from None
 
 
-def _mismatch(value: Any, path: str, type_: str) -> str:
+def _mismatch(reading: _Reading, value: Any, path: str, type_: str) -> str:
     kinds = {str: "string", bool: "bool", dict: "object", list: "array", int: "number", float: "number"}
     kind = kinds.get(type(value), "object" if isinstance(value, dict) else "null")
-    return f"json: cannot unmarshal {kind} into Go struct field {path or 'the object'} of type {type_}"
+    field = f"{reading.owner}.{path}" if path else "the object"
+    return f"json: cannot unmarshal {kind} into Go struct field {field} of type {type_}"
 
 
 def _join(path: str, name: str) -> str:

@@ -70,7 +70,7 @@ Problems = list[Problem]
 
 
 def _shown(value: object) -> str:
-    return json.dumps(value, default=str, separators=(",", ":"))
+    return json.dumps(value, default=str, separators=(",", ":"), sort_keys=True)
 
 
 def required(field: str, detail: str = "") -> Problem:
