@@ -51,11 +51,17 @@ async def task_state(task: TaskKey, *, timeout_seconds: float) -> str | None:
     """
     from asgiref.sync import sync_to_async
 
-    try:
-        states = await asyncio.wait_for(sync_to_async(_states_of_run)(task), timeout_seconds)
-    except Exception as error:  # noqa: BLE001  # whatever it is, it is no answer
+    asking = asyncio.ensure_future(sync_to_async(_states_of_run)(task))
+    # Not `wait_for`: it would wait for the thread, whose question can't be taken back.
+    done, _ = await asyncio.wait({asking}, timeout=timeout_seconds)
+    if not done:
+        asking.add_done_callback(lambda late: late.cancelled() or late.exception())
+        log.warning("Airflow does not tell the state of %s within %s s", task, timeout_seconds)
+        return None
+    if (error := asking.exception()) is not None:
         log.warning("Airflow does not tell the state of %s: %r", task, error)
         return None
+    states = asking.result()
     # Airflow's key for a mapped task instance. The map index was asked for, so no other task is meant.
     key = task.task_id if task.map_index < 0 else f"{task.task_id}_{task.map_index}"
     if key not in states:

@@ -36,7 +36,7 @@ from airflow_batchjob.supervisor.request import Request
 from airflow_batchjob.supervisor.submit import submit
 from airflow_batchjob.supervisor.supervise import supervise
 from airflow_batchjob.tasks import TaskKey, logger_of
-from airflow_batchjob.triggers.killing import reason_to_stop, stop_in_time
+from airflow_batchjob.triggers.killing import PATIENCE_SECONDS, reason_to_stop, stop_in_time
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -49,7 +49,6 @@ OURS_BEFORE_AIRFLOWS_SECONDS = 10.0
 """So much earlier than Airflow's own alarm fires our clock: time to stop the Job and to say so."""
 
 _BACKSTOP_AFTER = timedelta(seconds=60)
-_SUBMIT_PATIENCE_SECONDS = 1.0  # a submission that a kill overtakes may still come to its end
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,7 +147,7 @@ async def submit_job(attempt: Attempt) -> Order | Ended:
         try:
             answer = await asyncio.shield(submitting)
         except asyncio.CancelledError:
-            done, _ = await asyncio.wait({submitting}, timeout=_SUBMIT_PATIENCE_SECONDS)
+            done, _ = await asyncio.wait({submitting}, timeout=PATIENCE_SECONDS)
             submitting.cancel()
             known = submitting.result() if done and submitting.exception() is None else None
             await _leave(client, attempt, known if isinstance(known, Order) else None)

@@ -20,10 +20,12 @@ if TYPE_CHECKING:
     from airflow_batchjob.client.protocol import JobClient
     from airflow_batchjob.core.job import JobRef
 
-KILL_SECONDS = 4.0
-"""Airflow sends SIGKILL 5 s after SIGTERM."""
+# Airflow sends SIGKILL 5 s after SIGTERM; a hook has done its work after 4.
+PATIENCE_SECONDS = 0.5
+"""For a submission that a kill overtakes, to come to its end."""
 
-ASK_SECONDS = 1.5
+ASK_SECONDS = 1.0
+STOP_SECONDS = 2.5
 
 
 async def reason_to_stop(task: TaskKey, log: Logger) -> str:
@@ -44,7 +46,7 @@ async def stop_in_time(
     """Stop a Job within what Airflow leaves a kill hook; never raises for the API."""
     try:
         stopping = stop(client, ref, holder=holder, reason=reason, cause=cause)
-        done = await asyncio.wait_for(stopping, KILL_SECONDS - ASK_SECONDS)
+        done = await asyncio.wait_for(stopping, STOP_SECONDS)
     except (ApiError, asyncio.TimeoutError) as error:
         log.warning("Job %s could not be stopped, and may still run: %r", ref, error)
         return

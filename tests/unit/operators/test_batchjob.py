@@ -6,7 +6,7 @@ import inspect
 import re
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from airflow.sdk import DAG, BaseOperator, task
@@ -34,6 +34,10 @@ spec:
         image: registry.example.com/embed:1
         command: [embed]
 """
+
+
+def rendered(work: BatchJobOperator, **context: Any) -> None:
+    work.render_template_fields(cast("Any", context), work.dag.get_template_env())
 
 
 def documented(cls: type) -> dict[str, str]:
@@ -109,13 +113,13 @@ def test_refuses_when_the_dag_is_parsed(given, want):
 
 def test_tells_all_problems_at_once():
     with pytest.raises(SpecError) as told:
-        BatchJobOperator(task_id="t", image="i", completions=-1, on_finish="x", logs="y", backoff_limit="z")
+        BatchJobOperator(task_id="t", image="i", completions=-1, on_finish="x", logs="y", name="")
 
     assert {problem.field for problem in told.value.problems} >= {
         "completions",
         "on_finish",
         "logs",
-        "backoff_limit",
+        "name",
     }
 
 
@@ -164,7 +168,7 @@ def test_another_tasks_output_where_nothing_resolves_it_is_an_error():
             return 7
 
         with pytest.raises(SpecError, match="not templated"):
-            BatchJobOperator(task_id="t", image="i", backoff_limit=count())
+            BatchJobOperator(task_id="t", image="i", tolerations=[count()])
 
 
 def test_can_be_mapped():
@@ -221,7 +225,7 @@ class TestAManifestsFile:
         (tmp_path / "a.yaml").write_text(JOB.replace("50", "{{ params.n }}"))
         work = BatchJobOperator(task_id="t", manifest="{{ name }}.yaml", dag=dag)
 
-        work.render_template_fields({"params": {"n": 9}, "name": "a"}, dag.get_template_env())
+        rendered(work, params={"n": 9}, name="a")
 
         assert "completions: 9" in work.manifest
 
@@ -230,7 +234,8 @@ class TestAManifestsFile:
         (tmp_path / "a.yaml").write_text("n: {{ n }}\nkind: Job\n")
         work = BatchJobOperator(task_id="t", manifest="a.yaml", dag=dag)
 
-        work._do_render_template_fields(work, work.template_fields, {"n": 9}, dag.get_template_env(), set())
+        context: Any = {"n": 9}
+        work._do_render_template_fields(work, work.template_fields, context, dag.get_template_env(), set())
 
         assert work.manifest.startswith("n: 9")
 
@@ -239,7 +244,7 @@ def test_an_argument_that_ends_in_yaml_is_no_file():
     dag = DAG("d", schedule=None)
     work = BatchJobOperator(task_id="t", image="i", command=["cat", "/etc/app.yaml"], dag=dag)
 
-    work.render_template_fields({}, dag.get_template_env())
+    rendered(work)
 
     assert work.command == ["cat", "/etc/app.yaml"]
 
@@ -251,7 +256,7 @@ def test_a_template_that_jinja_misreads_names_field_and_mend():
     work = BatchJobOperator(task_id="t", image="i", args=["echo ${#a[@]}"], dag=dag)
 
     with pytest.raises(AirflowFailException, match=r"args=.*raw"):
-        work.render_template_fields({}, dag.get_template_env())
+        rendered(work)
 
 
 def test_dry_run_prints_what_render_prints(capsys, tmp_path):
@@ -260,7 +265,7 @@ def test_dry_run_prints_what_render_prints(capsys, tmp_path):
     (tmp_path / "embed.yaml").write_text(JOB)
     dag = DAG("d", schedule=None, template_searchpath=[str(tmp_path)])
     work = BatchJobOperator(task_id="t", manifest="embed.yaml", min_succeeded="90%", dag=dag)
-    work.render_template_fields({}, dag.get_template_env())
+    rendered(work)
 
     work.dry_run()
     ours = capsys.readouterr().out
@@ -277,7 +282,7 @@ def test_the_clock_is_ours_before_it_is_airflows():
     from airflow_batchjob.operators.attempt import wall_clock_end
 
     start = datetime(2027, 1, 1, tzinfo=timezone.utc)
-    context = {"ti": SimpleNamespace(start_date=start)}
+    context: Any = {"ti": SimpleNamespace(start_date=start)}
 
     def end_after(timeout: timedelta | None) -> float | None:
         work = BatchJobOperator(task_id="t", image="i", execution_timeout=timeout)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from typing import Any
 
 import pytest
 from airflow.sdk import DAG, BaseOperator
@@ -15,7 +16,7 @@ LATER = {"queue_name"}
 """Names that mean the same there and here, and come with a later release."""
 
 
-def named(cls: type) -> set[str]:
+def named(cls: Any) -> set[str]:
     return set(inspect.signature(inspect.unwrap(cls.__init__)).parameters)
 
 

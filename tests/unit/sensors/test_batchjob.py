@@ -109,4 +109,5 @@ NAMESPACES: dict[str, tuple[dict[str, Any], str | None]] = {
 def test_the_operator_tells_its_namespace(given, want):
     work = BatchJobOperator(task_id="t", dag=DAG("d", schedule=None), **{"image": "i", "pod": POD} | given)
 
-    assert work.stated_namespace({"x": 1}) == want
+    context: Any = {"x": 1}
+    assert work.stated_namespace(context) == want
