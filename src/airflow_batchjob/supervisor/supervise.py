@@ -27,7 +27,6 @@ from airflow_batchjob.core.notes import Note
 from airflow_batchjob.core.policy import Decision, Done, Look, Memory, Stop, Wait, decide
 from airflow_batchjob.core.progress import Progress
 from airflow_batchjob.core.status import read_status
-from airflow_batchjob.core.verdict import taken_over
 from airflow_batchjob.supervisor.pace import DEFAULT_PACE, Pace
 from airflow_batchjob.supervisor.patches import if_unchanged, is_changed_meanwhile, send_deadline
 from airflow_batchjob.supervisor.sideways import Sideways
@@ -204,18 +203,14 @@ class _Supervisor:
             return None
         return job if job.metadata.uid == self.order.job.uid else None
 
-    async def _newer(self) -> Order | Verdict | None:
-        """Return the order for a newer generation of ours; a verdict if it is someone else's by now."""
+    async def _newer(self) -> Order | None:
+        """Return the order for a newer generation of this identity; whether it is ours shows there."""
         order = self.order
         page = await self.client.list_jobs(order.job.namespace, identity_selector(order.identity))
-        jobs = newest_first(page.items)
-        if not jobs or read_marks(jobs[0]).generation <= order.generation:
+        newest = next(iter(newest_first(page.items)), None)
+        if newest is None or (generation := read_marks(newest).generation) <= order.generation:
             return None
-        newest = jobs[0]
-        marks = read_marks(newest)
-        if marks.holder != order.holder:
-            return taken_over(newest, order)
-        return msgspec.structs.replace(order, job=newest.ref, generation=marks.generation)
+        return msgspec.structs.replace(order, job=newest.ref, generation=generation)
 
 
 def _trouble_note(error: ApiError) -> Note:

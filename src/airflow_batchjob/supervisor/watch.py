@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable
 from contextlib import aclosing, suppress
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -49,9 +49,9 @@ class JobWatch:
     def join(self, subscription: Subscription) -> None:
         self._subscriptions.setdefault(subscription.ref.uid, set()).add(subscription)
         if self._task is None:
-            self._task = asyncio.ensure_future(self._guarded(self._list_and_watch()))
+            self._task = asyncio.ensure_future(self._guarded(self._list_and_watch))
         elif self._catching_up is None:
-            self._catching_up = asyncio.ensure_future(self._guarded(self._catch_up()))
+            self._catching_up = asyncio.ensure_future(self._guarded(self._catch_up))
 
     async def leave(self, subscription: Subscription) -> None:
         of_this_job = self._subscriptions.get(subscription.ref.uid, set())
@@ -77,9 +77,9 @@ class JobWatch:
             for subscription in self._all():
                 subscription.alert()
 
-    async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
+    async def _guarded(self, work: Callable[[], Awaitable[None]]) -> None:
         try:
-            await work
+            await work()
         except Exception as error:  # noqa: BLE001  every supervisor hears of it, none waits for ever
             _forget(self)
             for subscription in self._all():

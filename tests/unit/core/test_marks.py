@@ -52,9 +52,14 @@ def test_the_try_is_called_try_in_the_report() -> None:
     "text", ["", "no JSON", "[1]", '{"cause": "boredom"}', '{"seconds": "soon"}', "null"]
 )
 def test_scribbles_count_as_absent(text: str) -> None:
-    annotations = dict.fromkeys((STOP, DEADLINE, REPORTED, DIGESTS), text)
+    annotations = dict.fromkeys((STOP, DEADLINE, REPORTED), text)
 
     assert read_marks(job_with({GENERATION: "x"}, annotations)) == Marks()
+
+
+@pytest.mark.parametrize("text", ["", "no JSON", "[1]", '{"image": 1}', "null"])
+def test_scribbled_digests_count_as_none(text: str) -> None:
+    assert read_marks(job_with({}, {DIGESTS: text})).digests == {}
 
 
 def test_a_job_of_nobody_has_no_marks() -> None:

@@ -23,7 +23,7 @@ from airflow_batchjob.core.names import TaskIdentity
 from airflow_batchjob.supervisor.conclude import conclude
 from airflow_batchjob.supervisor.request import Request
 from airflow_batchjob.supervisor.submit import submit
-from tests.unit.supervisor.small_cluster import SmallCluster, pod_of, refused
+from tests.unit.supervisor.small_cluster import SmallCluster, condition, pod_of, refused
 from tests.unit.supervisor.virtual import clock, virtual_time
 
 LOG = logging.getLogger("test")
@@ -383,6 +383,19 @@ async def test_a_failure_under_this_very_try_is_told_again() -> None:
     verdict = await judged(cluster, request(1))
 
     assert (verdict.outcome, verdict.cause) == (Outcome.NOT_MET, Cause.TOO_FEW)
+
+
+@virtual_time
+async def test_a_failure_that_was_still_under_way_was_left_by_an_earlier_try() -> None:
+    cluster = SmallCluster()
+    name = (await ordered(cluster, request(1))).job.name
+    cluster.update(name, conditions=[condition("FailureTarget", "FailedIndexes")])
+    submitting = asyncio.ensure_future(ordered(cluster, request(1)))
+    await asyncio.sleep(5)
+
+    cluster.end(name, "Failed", completedIndexes="0-1")
+
+    assert (await submitting).generation == 1
 
 
 @virtual_time

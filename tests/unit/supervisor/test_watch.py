@@ -224,3 +224,17 @@ async def test_only_the_newest_state_is_kept_for_a_slow_reader() -> None:
         assert seen.job is not None
         assert seen.job.status.succeeded == 499
         assert await view.next(1) is None
+
+
+@virtual_time
+async def test_an_older_state_never_takes_the_place_of_a_newer_one() -> None:
+    cluster = SmallCluster()
+    ref = job_in(cluster)
+    older, newer = cluster.update("embed", succeeded=1), cluster.update("embed", succeeded=2)
+    async with subscribe(cluster, ref) as view:
+        view.deliver(newer)
+        view.deliver(older)
+
+        seen = await view.next(0)
+        assert seen is not None
+        assert seen.job == newer
