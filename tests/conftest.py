@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+pytest_plugins = ["tests.cluster.plugin"]
+
 ROOT = Path(__file__).parents[1]
 
 # Before anything imports Airflow, which reads its settings once. A developer's own Airflow, its

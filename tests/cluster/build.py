@@ -47,12 +47,18 @@ def build(version: str) -> Path:
         return binary
     go = shutil.which("go")
     if go is None:
-        raise MissingToolError("Go is missing: install Go 1.26 or later (Debian: golang) and put `go` on PATH.")
+        raise MissingToolError(
+            "Go is missing: install Go 1.26 or later (Debian: golang) and put `go` on PATH."
+        )
     folder.mkdir(parents=True, exist_ok=True)
     for part in parts:
         shutil.copy(part, folder)
     started = time.monotonic()
-    print(f"Building Kubernetes {version} (10 to 20 minutes on 2 cores with an empty cache) …", file=sys.stderr, flush=True)
+    print(
+        f"Building Kubernetes {version} (10 to 20 minutes on 2 cores with an empty cache) …",
+        file=sys.stderr,
+        flush=True,
+    )
     subprocess.run(
         [go, "build", *flags, "-o", "kube.new", "."],
         cwd=folder,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import shutil
@@ -11,15 +12,21 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.cluster.build import MissingToolError, build, cache_folder
+from tests.cluster.build import VERSIONS, MissingToolError, build, cache_folder
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.node import Node, NodeSpec
+from tests.cluster.processes import ServerDiedError
 
 NODES = (
     NodeSpec("batchjob-on-demand", "on-demand", "10.98.1.0/24"),
     NodeSpec("batchjob-spot", "spot", "10.98.2.0/24"),
 )
 KUBECTL_SECONDS = 60.0
+KEPT = "kept"  # a file that says: left running on purpose
+
+
+class ClusterInUseError(RuntimeError):
+    """Another run has its cluster on this machine: they would share names, networks and cgroups."""
 
 
 class Cluster:
@@ -41,7 +48,7 @@ class Cluster:
         self.stop()
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True, mode=0o700)
-        _require_root_linux()
+        require_root_linux()
         for name in self.nodes:
             self.plane.add_user(f"system:node:{name}", "system:nodes")
         self.plane.start()
@@ -55,9 +62,25 @@ class Cluster:
             node.sweep()
             node.forget()
 
+    def check(self) -> None:
+        """Raise ServerDiedError if a server has ended that nobody stopped."""
+        processes = self.plane.processes
+        if dead := processes.dead():
+            shown = "\n".join(f"{name} has died. Its last lines:\n{processes.tail_of(name)}" for name in dead)
+            raise ServerDiedError(shown)
+
+    def log_tails(self) -> dict[str, str]:
+        """Return the last lines of each server's log by name, those of the dead first."""
+        processes = self.plane.processes
+        dead = processes.dead()
+        return {
+            f"{name} (dead)" if name in dead else name: processes.tail_of(name)
+            for name in (*dead, *(name for name in processes.names() if name not in dead))
+        }
+
     def kubectl(self, *words: str, stdin: str | None = None, check: bool = True) -> str:
         """Run this version's own kubectl as administrator; returns what it prints."""
-        done = subprocess.run(  # noqa: S603
+        done = subprocess.run(
             [str(self.plane.binary), "kubectl", f"--kubeconfig={self.kubeconfig}", *words],
             input=stdin, capture_output=True, text=True, check=False, timeout=KUBECTL_SECONDS,
         )  # fmt: skip
@@ -76,19 +99,56 @@ class Cluster:
         self.kubectl("patch", "node", name, "--subresource=status", "--type=merge", "-p", json.dumps(patch))
 
 
+def run_folder(version: str) -> Path:
+    return cache_folder() / "run" / version
+
+
 @contextlib.contextmanager
-def running(version: str, folder: Path | None = None) -> Iterator[Cluster]:
+def alone() -> Iterator[None]:
+    """Hold the one place for a cluster on this machine; what a crashed run left there is stopped.
+
+    Clusters of two versions use the same names of nodes, bridges and cgroups, so there is one at a time.
+    """
+    lock = cache_folder() / "run" / "lock"
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    with lock.open("a+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # goes with this process, however that ends
+        except OSError:
+            file.seek(0)
+            raise ClusterInUseError(
+                f"Process {file.read() or '?'} runs a cluster on this machine; wait for it, or end it."
+            ) from None
+        file.truncate(0)
+        file.write(str(os.getpid()))
+        file.flush()
+        for version in VERSIONS:
+            if (run_folder(version) / KEPT).exists():
+                raise ClusterInUseError(
+                    f"Kubernetes {version} was left running; end it first: make cluster-stop"
+                )
+            Cluster(version, run_folder(version)).stop()
+        yield
+
+
+@contextlib.contextmanager
+def running(version: str) -> Iterator[Cluster]:
     """Start a cluster and stop it at the end, however the block ends."""
-    cluster = Cluster(version, folder or cache_folder() / "run" / version)
-    try:
-        cluster.start()
-        yield cluster
-    finally:
-        cluster.stop()
+    with alone():
+        cluster = Cluster(version, run_folder(version))
+        try:
+            cluster.start()
+            yield cluster
+        finally:
+            cluster.stop()
 
 
-def _require_root_linux() -> None:
+def require_root_linux() -> None:
     if not sys.platform.startswith("linux"):
-        raise MissingToolError("A kubelet needs Linux: run this on Linux, or use --kubeconfig with a cluster you have.")
+        raise MissingToolError(
+            "A kubelet needs Linux: run this on Linux, or use --kubeconfig with a cluster you have."
+        )
     if os.geteuid() != 0:
-        raise MissingToolError("A kubelet needs root: run this as root, or use --kubeconfig with a cluster you have.")
+        raise MissingToolError(
+            "A kubelet needs root: run this as root, or use --kubeconfig with a cluster you have."
+        )

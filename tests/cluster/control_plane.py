@@ -162,7 +162,9 @@ class ControlPlane:
                 ],
             )  # fmt: skip
         for name, port in ports.items():
-            self.processes.wait(name, lambda port=port: _get(f"https://127.0.0.1:{port}/healthz") == 200, READY_SECONDS)
+            self.processes.wait(
+                name, lambda port=port: _get(f"https://127.0.0.1:{port}/healthz") == 200, READY_SECONDS
+            )
 
     def _ready(self) -> bool:
         return _get(f"{self.url}/readyz", token=self._tokens["admin"]) == 200
@@ -172,10 +174,8 @@ class ControlPlane:
 
 
 def _get(url: str, token: str = "") -> int:
-    request = urllib.request.Request(url, headers={"Authorization": f"Bearer {token}"} if token else {})  # noqa: S310
-    context = ssl._create_unverified_context() if url.startswith("https") else None  # noqa: S323, SLF001  # own loopback server
-    with urllib.request.urlopen(request, timeout=5, context=context) as answer:  # noqa: S310
+    request = urllib.request.Request(url, headers={"Authorization": f"Bearer {token}"} if token else {})
+    context = ssl._create_unverified_context() if url.startswith("https") else None  # own loopback server
+    with urllib.request.urlopen(request, timeout=5, context=context) as answer:
         status: int = answer.status
         return status
-
-

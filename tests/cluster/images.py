@@ -8,10 +8,11 @@ import json
 import tarfile
 from pathlib import Path
 
-BUSYBOX = Path("/bin/busybox")
+from tests.cluster.tools import BUSYBOX
+
 APPLETS = (
-    "sh", "sleep", "echo", "cat", "true", "false", "env", "ls", "kill", "test", "expr", "mkdir", "touch", "rm",
-    "head", "tail", "seq", "date", "id", "hostname", "grep", "sed", "awk", "dd", "wc", "printf", "yes",
+    "sh", "sleep", "echo", "cat", "true", "false", "env", "ls", "kill", "test", "expr", "mkdir", "touch",
+    "rm", "head", "tail", "seq", "date", "id", "hostname", "grep", "sed", "awk", "dd", "wc", "printf", "yes",
 )  # fmt: skip
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,11 +18,12 @@ import psutil
 from tests.cluster.build import MissingToolError
 from tests.cluster.control_plane import ControlPlane, free_port
 from tests.cluster.images import write_image
+from tests.cluster.tools import CNI_BIN, missing_packages
 
 READY_SECONDS = 120.0
 PAUSE_IMAGE = "docker.io/library/batchjob-pause:test"
 BUSYBOX_IMAGE = "docker.io/library/batchjob-busybox:test"
-CNI_BIN = Path("/usr/lib/cni")
+USUAL_BUSYBOX = "docker.io/library/busybox:1.36"  # the same cases run on clusters that pull it
 HOSTS = Path("/etc/hosts")
 
 
@@ -37,20 +37,6 @@ class NodeSpec:
     gpus: int = 0
 
 
-def missing_tools() -> list[str]:
-    """Return one sentence for each thing that a node needs and that is not here."""
-    wanted = {
-        "containerd": "Debian: apt-get install containerd",
-        "runc": "Debian: apt-get install runc",
-        "busybox": "Debian: apt-get install busybox-static",
-        "iptables": "Debian: apt-get install iptables",
-    }
-    missing = [f"{tool} is missing. {how}" for tool, how in wanted.items() if shutil.which(tool) is None]
-    if not (CNI_BIN / "bridge").exists():
-        missing.append("the CNI bridge plugin is missing. Debian: apt-get install containernetworking-plugins")
-    return missing
-
-
 class Node:
     """One node of a control plane on this machine."""
 
@@ -61,8 +47,10 @@ class Node:
 
     def start(self) -> None:
         """Start containerd, load the images, start the kubelet, wait until the node is Ready."""
-        if missing := missing_tools():
-            raise MissingToolError("\n".join(missing))
+        if missing := missing_packages():
+            raise MissingToolError(
+                "\n".join(f"{name} is missing: apt-get install {it}" for name, it in missing.items())
+            )
         self.folder.mkdir(parents=True, exist_ok=True)
         _name_loopback(self.spec.name)
         self._write_containerd()
@@ -99,11 +87,11 @@ class Node:
                     with contextlib.suppress(psutil.NoSuchProcess):
                         child.kill()
         for namespace in _namespaces_of(self.folder):
-            subprocess.run(["umount", "-l", namespace], check=False, timeout=30)  # noqa: S603, S607
+            subprocess.run(["umount", "-l", namespace], check=False, timeout=30)
             Path(namespace).unlink(missing_ok=True)
         mounts = [line.split()[1] for line in Path("/proc/mounts").read_text().splitlines()]
         for mount in sorted((m for m in mounts if m.startswith(str(self.folder))), reverse=True):
-            subprocess.run(["umount", "-l", mount], check=False, timeout=30)  # noqa: S603, S607
+            subprocess.run(["umount", "-l", mount], check=False, timeout=30)
 
     def forget(self) -> None:
         """Remove what the node left in the machine: its cgroups and its bridge."""
@@ -115,11 +103,11 @@ class Node:
                 _remove_cgroup(group)
         bridge = f"bj-{_short(self.spec.name)}"
         if Path(f"/sys/class/net/{bridge}").exists():
-            subprocess.run(["ip", "link", "delete", bridge], check=False, timeout=30)  # noqa: S603, S607
+            subprocess.run(["ip", "link", "delete", bridge], check=False, timeout=30)
 
     def _ctr(self, *words: str) -> subprocess.CompletedProcess[bytes]:
-        return subprocess.run(  # noqa: S603
-            ["ctr", "--address", str(self.socket), "-n", "k8s.io", *words],  # noqa: S607
+        return subprocess.run(
+            ["ctr", "--address", str(self.socket), "-n", "k8s.io", *words],
             capture_output=True, check=False, timeout=120,
         )  # fmt: skip
 
@@ -127,6 +115,7 @@ class Node:
         images = {
             PAUSE_IMAGE: ["sh", "-c", "trap 'exit 0' TERM INT; while :; do sleep 3600 & wait; done"],
             BUSYBOX_IMAGE: ["sh"],
+            USUAL_BUSYBOX: ["sh"],
         }
         for name, command in images.items():
             path = self.folder / "image.tar"
@@ -212,7 +201,11 @@ SystemdCgroup = false
                     "cgroupsPerQOS": False,
                     "cgroupRoot": self._cgroup,
                     "enforceNodeAllocatable": [],
-                    "evictionHard": {"memory.available": "1Mi", "nodefs.available": "0%", "imagefs.available": "0%"},
+                    "evictionHard": {
+                        "memory.available": "1Mi",
+                        "nodefs.available": "0%",
+                        "imagefs.available": "0%",
+                    },
                     "imageGCHighThresholdPercent": 100,
                     "nodeStatusUpdateFrequency": "5s",
                     "syncFrequency": "10s",
@@ -239,10 +232,10 @@ SystemdCgroup = false
         ]  # fmt: skip
 
     def _is_ready(self) -> bool:
-        answer = subprocess.run(  # noqa: S603
+        answer = subprocess.run(
             [
-                str(self.plane.binary), "kubectl", f"--kubeconfig={self.plane.kubeconfig}", "get", "node", self.spec.name,
-                "-o", "jsonpath={.status.conditions[?(@.type=='Ready')].status}",
+                str(self.plane.binary), "kubectl", f"--kubeconfig={self.plane.kubeconfig}",
+                "get", "node", self.spec.name, "-o", "jsonpath={.status.conditions[?(@.type=='Ready')].status}",
             ],
             capture_output=True, check=False, timeout=30,
         )  # fmt: skip
@@ -262,9 +255,15 @@ def _children(process: psutil.Process) -> list[psutil.Process]:
 def _own_address() -> str:
     for name, addresses in psutil.net_if_addrs().items():
         for address in addresses:
-            if address.family.name == "AF_INET" and name != "lo" and not name.startswith(("bj-", "docker", "veth")):
+            if (
+                address.family.name == "AF_INET"
+                and name != "lo"
+                and not name.startswith(("bj-", "docker", "veth"))
+            ):
                 return str(address.address)
-    raise MissingToolError("This machine has no network interface but loopback; a kubelet refuses loopback as node IP.")
+    raise MissingToolError(
+        "This machine has no network interface but loopback; a kubelet refuses loopback as node IP."
+    )
 
 
 def _name_loopback(name: str) -> None:

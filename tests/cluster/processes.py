@@ -18,6 +18,7 @@ import psutil
 
 STOP_GRACE_SECONDS = 5.0  # an apiserver with open watches does not leave on SIGTERM for long
 LOG_LINES_SHOWN = 25
+MARK = "BATCHJOB_TEST_CLUSTER"
 
 
 class ServerDiedError(RuntimeError):
@@ -44,18 +45,29 @@ class Processes:
     def start(self, name: str, command: Sequence[str | Path], env: Mapping[str, str] | None = None) -> None:
         """Start one server in a session of its own; its output goes to `<name>.log`."""
         with self.log_of(name).open("ab") as log:
-            child = subprocess.Popen(  # noqa: S603  # the commands are ours
+            child = subprocess.Popen(  # the commands are ours
                 [str(word) for word in command],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                env={**os.environ, **(env or {})},
+                env={**os.environ, **(env or {}), MARK: str(self.folder)},
                 start_new_session=True,
             )
         self._write({**self._read(), name: [child.pid, psutil.Process(child.pid).create_time()]})
 
     def log_of(self, name: str) -> Path:
         return self.folder / f"{name}.log"
+
+    def tail_of(self, name: str) -> str:
+        return log_tail(self.log_of(name))
+
+    def names(self) -> list[str]:
+        """Return the servers that were started and not stopped."""
+        return list(self._read())
+
+    def dead(self) -> list[str]:
+        """Return the servers that ended by themselves."""
+        return [name for name in self.names() if not self.is_running(name)]
 
     def is_running(self, name: str) -> bool:
         process = self._process(name)
@@ -95,7 +107,16 @@ class Processes:
                 except psutil.TimeoutExpired:
                     process.kill()
                     process.wait(STOP_GRACE_SECONDS)
+        self._sweep()
         self._record.unlink(missing_ok=True)
+
+    def _sweep(self) -> None:
+        # A run killed between a start and its record leaves a server that only its environment tells of.
+        # The shims of a node carry the mark too: they are the node's to end, with their containers.
+        for process in psutil.process_iter():
+            with contextlib.suppress(psutil.Error):
+                if process.environ().get(MARK) == str(self.folder) and "shim" not in process.name():
+                    process.kill()
 
     def _process(self, name: str) -> psutil.Process | None:
         pid, started = self._read().get(name, (0, 0.0))
@@ -108,7 +129,9 @@ class Processes:
     def _read(self) -> dict[str, tuple[int, float]]:
         if not self._record.exists():
             return {}
-        return {name: (int(pid), float(at)) for name, (pid, at) in json.loads(self._record.read_text()).items()}
+        return {
+            name: (int(pid), float(at)) for name, (pid, at) in json.loads(self._record.read_text()).items()
+        }
 
     def _write(self, record: Mapping[str, object]) -> None:
         draft = self._record.with_suffix(".new")

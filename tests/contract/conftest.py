@@ -1,34 +1,21 @@
-"""The API that the contract is held against: a local cluster, or with ``--kubeconfig`` any other."""
+"""The API that the contract is held against: of whichever cluster the run is on."""
 
 from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
+from tests.cluster.target import Target
 from tests.contract.asking import Asker
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption(
-        "--kubeconfig",
-        type=Path,
-        default=None,
-        help="hold the contract against this cluster, not a local one",
-    )
-
-
 @pytest.fixture(scope="session")
-def server(request: pytest.FixtureRequest) -> Asker:
+def server(cluster: Target) -> Asker:
     """The API server of the session."""
-    kubeconfig = request.config.getoption("--kubeconfig", default=None)
-    if kubeconfig is not None:
-        return Asker.by_kubeconfig(kubeconfig, is_local=False)
-    cluster = request.getfixturevalue("batchjob_cluster")
-    return Asker.by_kubeconfig(cluster.kubeconfig, is_local=True)
+    return Asker.by_kubeconfig(cluster.kubeconfig, is_local=cluster.is_local)
 
 
 @pytest.fixture
@@ -37,5 +24,10 @@ def api(server: Asker) -> Iterator[Asker]:
     name = f"t-{secrets.token_hex(5)}"
     answer = server.ask("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
     assert answer.code == 201, answer.body
-    yield replace(server, namespace=name)
+    its = replace(server, namespace=name)
+    # A real cluster makes the account that pods run under a moment later, and refuses pods till then.
+    its.eventually(
+        lambda: server.is_local or its.ask("GET", its.core("serviceaccounts", "default")).code == 200
+    )
+    yield its
     server.ask("DELETE", f"/api/v1/namespaces/{name}")

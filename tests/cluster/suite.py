@@ -1,0 +1,109 @@
+"""`make test-cluster`: everything that runs on clusters, on each of them, and one table at the end."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ET
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.cluster.build import VERSIONS, build
+from tests.cluster.cluster import require_root_linux
+from tests.cluster.tools import provide
+
+ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "build" / "cluster"
+SUITES = ("tests/contract", "tests/real")
+LOCAL = "local"
+MARKS = {"passed": "ok", "failed": "FAILED", "error": "ERROR", "skipped": "-"}
+ABSENT = "-"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One suite run: how each case ended."""
+
+    cluster: str
+    exit_code: int
+    outcomes: dict[str, str]
+
+
+def run_all() -> int:
+    """Provide, build, run on each cluster; return an exit code.
+
+    Raises:
+        MissingToolError: Something is missing that cannot be had here.
+    """
+    parts: list[tuple[str, float]] = []
+    require_root_linux()
+    with _timed(parts, "tools"):
+        provide()
+    for version in VERSIONS:
+        with _timed(parts, f"build {version}"):
+            build(version)
+    runs = []
+    for cluster in (LOCAL, *VERSIONS):
+        with _timed(parts, f"tests on {cluster}"):
+            runs.append(_run(cluster))
+    print(table(runs))
+    for name, seconds in parts:
+        print(f"{name}: {seconds:.0f} s")
+    bad = [run.cluster for run in runs if run.exit_code]
+    ended = f"failed on {', '.join(bad)}" if bad else "passed"
+    print(f"test-cluster: {ended} in {sum(seconds for _, seconds in parts):.0f} s")
+    return 1 if bad else 0
+
+
+class _timed:  # noqa: N801  used as a statement
+    def __init__(self, parts: list[tuple[str, float]], name: str) -> None:
+        self._parts, self._name = parts, name
+
+    def __enter__(self) -> None:
+        self._began = time.monotonic()
+        print(f"== {self._name}", flush=True)
+
+    def __exit__(self, *_: object) -> None:
+        seconds = time.monotonic() - self._began
+        self._parts.append((self._name, seconds))
+        print(f"== {self._name}: {seconds:.0f} s", flush=True)
+
+
+def _run(cluster: str) -> Run:
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    report = RESULTS / f"{cluster}.xml"
+    report.unlink(missing_ok=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *SUITES, "-q", f"--cluster={cluster}", f"--junitxml={report}"],
+        cwd=ROOT, check=False,
+    )  # fmt: skip
+    return Run(
+        cluster=cluster, exit_code=done.returncode, outcomes=read_outcomes(report) if report.exists() else {}
+    )
+
+
+def read_outcomes(report: Path) -> dict[str, str]:
+    """Return how each case of a JUnit report ended: "passed", "failed", "error" or "skipped"."""
+    outcomes: dict[str, str] = {}
+    for case in ET.parse(report).getroot().iter("testcase"):
+        name = f"{case.get('classname', '').removeprefix('tests.')}::{case.get('name')}"
+        kinds = {child.tag for child in case}
+        ended = next((kind for kind in ("error", "failure", "skipped") if kind in kinds), "passed")
+        outcomes[name] = {"failure": "failed"}.get(ended, ended)
+    return outcomes
+
+
+def table(runs: list[Run]) -> str:
+    """Return the table: a line for each case, a column for each cluster."""
+    cases = list(dict.fromkeys(case for run in runs for case in run.outcomes))
+    width = max((len(case) for case in cases), default=4)
+    head = f"{'case':<{width}}" + "".join(f"  {run.cluster:>7}" for run in runs)
+    lines = [
+        f"{case:<{width}}" + "".join(f"  {MARKS.get(run.outcomes.get(case, ''), ABSENT):>7}" for run in runs)
+        for case in cases
+    ]
+    totals = f"{f'{len(cases)} cases, passed':<{width}}" + "".join(
+        f"  {sum(ended == 'passed' for ended in run.outcomes.values()):>7}" for run in runs
+    )
+    return "\n".join([head, *lines, head, totals])
