@@ -10,7 +10,6 @@ import argparse
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from importlib.util import find_spec
 
 from airflow_batchjob.core.errors import BatchJobError, SpecError
 
@@ -55,9 +54,7 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     # Only the command that is asked for is imported; all of them where none is, for the help.
     named = [command for command in COMMANDS if words[:1] == [command]]
     for command in named or COMMANDS:
-        module = f"airflow_batchjob.cli.{command}"
-        if find_spec(module):
-            import_module(module).add_parser(commands)
+        import_module(f"airflow_batchjob.cli.{command}").add_parser(commands)
     return parser
 
 

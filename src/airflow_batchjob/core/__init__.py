@@ -1,0 +1,1 @@
+"""Values and decisions. Pure: no I/O, clock, framework or environment."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
@@ -40,33 +40,51 @@ CONTAINER = _names(
     "terminationMessagePath terminationMessagePolicy tty volumeDevices volumeMounts workingDir"
 )
 
-# A mapping must be a mapping, a list a list; a list with an entry says what its items are.
+# A mapping must be a mapping, a list a list; a list with an entry says what its items are, None that
+# one value stands there.
+RESOURCES_SHAPE: Mapping[str, Any] = {"limits": {}, "requests": {}}
 _CONTAINER_SHAPE: Mapping[str, Any] = {
-    "args": [],
-    "command": [],
-    "env": [{"valueFrom": {}}],
+    "args": [None],
+    "command": [None],
+    "env": [{"name": None, "valueFrom": {}}],
     "envFrom": [{}],
+    "image": None,
+    "imagePullPolicy": None,
+    "name": None,
     "ports": [{}],
-    "resources": {"limits": {}, "requests": {}},
+    "resources": RESOURCES_SHAPE,
     "securityContext": {},
-    "volumeMounts": [{}],
+    "volumeMounts": [{"mountPath": None, "name": None}],
 }
+_TOLERATION_SHAPE: Mapping[str, Any] = dict.fromkeys(("effect", "key", "operator", "value"))
 POD_SHAPE: Mapping[str, Any] = {
     "affinity": {},
     "containers": [_CONTAINER_SHAPE],
     "imagePullSecrets": [{}],
     "initContainers": [_CONTAINER_SHAPE],
     "nodeSelector": {},
+    "restartPolicy": None,
     "securityContext": {},
-    "tolerations": [{}],
-    "volumes": [{}],
+    "tolerations": [_TOLERATION_SHAPE],
+    "volumes": [{"name": None}],
 }
-_METADATA_SHAPE: Mapping[str, Any] = {"annotations": {}, "labels": {}}
+LIST_SHAPES: Mapping[str, Any] = {"env_from": [{}], "tolerations": [_TOLERATION_SHAPE]}
+_METADATA_SHAPE: Mapping[str, Any] = {"annotations": {}, "labels": {}, "name": None, "namespace": None}
 JOB_SHAPE: Mapping[str, Any] = {
     "metadata": _METADATA_SHAPE,
     "spec": {
-        "podFailurePolicy": {"rules": [{"onExitCodes": {"values": []}, "onPodConditions": [{}]}]},
-        "successPolicy": {"rules": [{}]},
+        "completionMode": None,
+        "podFailurePolicy": {
+            "rules": [
+                {
+                    "action": None,
+                    "onExitCodes": {"containerName": None, "operator": None, "values": [None]},
+                    "onPodConditions": [{"status": None, "type": None}],
+                }
+            ]
+        },
+        "podReplacementPolicy": None,
+        "successPolicy": {"rules": [{"succeededCount": None, "succeededIndexes": None}]},
         "template": {"metadata": _METADATA_SHAPE, "spec": POD_SHAPE},
     },
 }
@@ -86,20 +104,45 @@ def shape_problems(tree: Any, shape: Any, path: str) -> Iterator[Problem]:
     """
     if tree is None:
         return
-    if isinstance(shape, Mapping):
-        if not isinstance(tree, Mapping):
-            yield Problem(path, _short(tree), "not a mapping", "Write fields below it, indented")
-            return
-        for name, inner in shape.items():
-            yield from shape_problems(tree.get(name), inner, f"{path}.{name}" if path else name)
-    elif not isinstance(tree, list):
+    if shape is None:
+        if isinstance(tree, Mapping | list | tuple):
+            yield Problem(path, _short(tree), "not a single value", "Write one value")
+    elif isinstance(shape, Mapping):
+        yield from _mapping_problems(tree, shape, path)
+    else:
+        yield from _list_problems(tree, shape, path)
+
+
+def _mapping_problems(tree: Any, shape: Mapping[str, Any], path: str) -> Iterator[Problem]:
+    if not isinstance(tree, Mapping):
+        yield Problem(path, _short(tree), "not a mapping", "Write fields below it, indented")
+        return
+    for name, inner in shape.items():
+        yield from shape_problems(tree.get(name), inner, f"{path}.{name}" if path else name)
+
+
+def _list_problems(tree: Any, shape: Sequence[Any], path: str) -> Iterator[Problem]:
+    if not isinstance(tree, list | tuple):
         yield Problem(path, _short(tree), "not a list", 'Write its items below it, each after a "-"')
-    elif shape:
+        return
+    for at, item in enumerate(tree if shape else ()):
+        where = f"{path}[{at}]"
+        if item is None and shape[0] is not None:
+            yield Problem(where, item, "it is empty", "Fill it or take it out")
+        yield from shape_problems(item, shape[0], where)
+
+
+def key_problems(tree: Any, path: str) -> Iterator[Problem]:
+    """Name keys that are no text: YAML reads 8080, yes and null as something else."""
+    if isinstance(tree, Mapping):
+        for key, value in tree.items():
+            where = f"{path}.{key}" if path else str(key)
+            if not isinstance(key, str):
+                yield Problem(where, key, f"YAML reads the key as {type(key).__name__}, not text", "Quote it")
+            yield from key_problems(value, where)
+    elif isinstance(tree, list | tuple):
         for at, item in enumerate(tree):
-            where = f"{path}[{at}]"
-            if item is None:
-                yield Problem(where, item, "it is empty", "Fill it or take it out")
-            yield from shape_problems(item, shape[0], where)
+            yield from key_problems(item, f"{path}[{at}]")
 
 
 def unknown_fields(job: Mapping[str, Any]) -> Iterator[Problem]:
@@ -163,6 +206,6 @@ def _plain(name: str) -> str:
 
 
 def _short(value: Any) -> Any:
-    if isinstance(value, Mapping | list):
+    if isinstance(value, Mapping | list | tuple):
         return f"({len(value)} entries)"
     return value if not isinstance(value, str) or len(value) <= 80 else value[:79] + "…"

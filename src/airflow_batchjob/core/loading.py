@@ -39,6 +39,7 @@ _GENERATED_ANNOTATIONS = (
     "batch.kubernetes.io/job-tracking",
     "kubectl.kubernetes.io/last-applied-configuration",
 )
+_MOST_NODES = 200_000  # a Job of a megabyte, Kubernetes' limit, has fewer
 _GENERATED_FINALIZERS = ("foregroundDeletion", "orphan")
 
 
@@ -58,11 +59,19 @@ def load_manifest(text: str, *, partial: bool = False) -> dict[str, Any]:
         raise SpecError(_not_yaml(text, error)) from error
     except yaml.YAMLError as error:  # a character that YAML doesn't know has no mark
         raise SpecError(Problem("manifest", _cut(text), f"not YAML: {error}", "Write plain UTF-8")) from error
+    except ValueError as error:  # what looks like a date or a number, and is none
+        raise SpecError(Problem("manifest", _cut(text), f"not YAML: {error}", "Quote that value")) from error
+    except RecursionError as error:
+        raise SpecError(Problem("manifest", _cut(text), "it is nested too deeply", "Flatten it")) from error
     if len(documents) > 1:
         kinds = ", ".join(_kind_of(tree) for tree in documents)
         why = f"it has {len(documents)} documents ({kinds})"
         raise SpecError(Problem("manifest", _cut(text), why, "Keep the Job alone; apply the rest beforehand"))
-    return check_job(documents[0] if documents else None, partial=partial)
+    tree = documents[0] if documents else None
+    if _is_larger_than(_MOST_NODES, tree):
+        why = f"with its aliases written out it has more than {_MOST_NODES} values"
+        raise SpecError(Problem("manifest", _cut(text), why, "Use fewer aliases"))
+    return check_job(tree, partial=partial)
 
 
 def check_job(tree: object, *, partial: bool = False) -> dict[str, Any]:
@@ -103,8 +112,9 @@ def strip_export(job: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...
         )
         template = spec.get("template")
         if isinstance(template, Mapping) and isinstance(metadata := template.get("metadata"), Mapping):
-            path = "spec.template.metadata"
-            spec["template"] = {**template, "metadata": _bare_metadata(metadata, path, gone)}
+            kept = _bare_metadata(metadata, "spec.template.metadata", gone)
+            others = {key: value for key, value in template.items() if key != "metadata"}
+            spec["template"] = {"metadata": kept, **others} if kept or not metadata else others
     return bare, tuple(gone)
 
 
@@ -122,6 +132,19 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
                 seen.add(key_node.value)
         mapping: dict[Any, Any] = super().construct_mapping(node, deep=deep)
         return mapping
+
+
+def _is_larger_than(limit: int, tree: Any) -> bool:
+    # A few aliases of aliases stand for millions of values, and one of itself for endlessly many.
+    left, pending = limit, [tree]
+    while pending and left:
+        left -= 1
+        node = pending.pop()
+        if isinstance(node, Mapping):
+            pending.extend(node.values())
+        elif isinstance(node, list):
+            pending.extend(node)
+    return bool(pending)
 
 
 def _not_yaml(text: str, error: yaml.MarkedYAMLError) -> Problem:

@@ -6,19 +6,20 @@ note each: the TTL, a backoffLimit beside budgets per index, what the server wro
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from airflow_batchjob.core.budget import Thresholds, whole_number
 from airflow_batchjob.core.draft import INDEXED, Draft
 from airflow_batchjob.core.errors import Problem, SpecError
-from airflow_batchjob.core.fields import JOB_SHAPE, shape_problems
+from airflow_batchjob.core.fields import JOB_SHAPE, key_problems, shape_problems
+from airflow_batchjob.core.forms import usable
 from airflow_batchjob.core.job_rules import name_problems
 from airflow_batchjob.core.limits import set_limits, thresholds_of
 from airflow_batchjob.core.loading import API_VERSION, KIND, check_job, load_manifest, strip_export
 from airflow_batchjob.core.marks import TTL
 from airflow_batchjob.core.merge import plain
-from airflow_batchjob.core.parameters import parameter_problems, usable
+from airflow_batchjob.core.parameters import parameter_problems
 from airflow_batchjob.core.policies import SKIP, read_exit_codes
 from airflow_batchjob.core.spec import NOT_GIVEN, JobSpec
 from airflow_batchjob.core.template import build_pod
@@ -76,7 +77,7 @@ def build(spec: JobSpec, *, default_name: str) -> Built:
     problems: list[Problem] = []
     given = _plain(spec, problems)
     problems += parameter_problems(given)
-    asked = usable(given, problems)
+    asked = usable(given)
     try:
         if asked is None:  # what is built of these would be full of problems that aren't there
             raise SpecError  # noqa: TRY301 - with what was found so far
@@ -111,7 +112,13 @@ def build(spec: JobSpec, *, default_name: str) -> Built:
 
 def _plain(spec: JobSpec, problems: list[Problem]) -> JobSpec:
     # Models of kubernetes.client and Airflow's Secret may stand wherever a mapping may.
-    taken: dict[str, Any] = {}
+    empty = JobSpec()
+    # None is "not given" everywhere but where it means "never".
+    taken: dict[str, Any] = {
+        field.name: getattr(empty, field.name)
+        for field in fields(JobSpec)
+        if getattr(spec, field.name) is None and field.name != "ttl_seconds_after_finished"
+    }
     for name in (
         "manifest",
         "env",
@@ -122,10 +129,10 @@ def _plain(spec: JobSpec, problems: list[Problem]) -> JobSpec:
         "tolerations",
     ):
         try:
-            taken[name] = plain(getattr(spec, name), name)
+            taken[name] = plain(taken.get(name, getattr(spec, name)), name)
         except SpecError as error:
             problems += error.problems
-            taken[name] = None
+            taken[name] = getattr(empty, name)
     return replace(spec, **taken)
 
 
@@ -149,7 +156,7 @@ def _begin(asked: JobSpec) -> Draft:
         is_incomplete = True
     unused = unused_variables(whole, asked.variables)
     job = settle(loaded)
-    if misshapen := list(shape_problems(job, JOB_SHAPE, "")):
+    if misshapen := [*key_problems(loaded, ""), *shape_problems(job, JOB_SHAPE, "")]:
         raise SpecError(*problems, *misshapen)
     draft = Draft(job=job, from_parameters=False, problems=problems, is_incomplete=is_incomplete)
     if unused:
@@ -205,7 +212,7 @@ def _set_ttl(draft: Draft, asked: JobSpec) -> int | None:
 def _set_name(draft: Draft, asked: JobSpec, default_name: str) -> str:
     metadata = draft.metadata
     generated = str(metadata.pop("generateName", None) or "").rstrip("-.")
-    own = metadata.get("name") or generated
+    own = str(metadata.get("name") or generated)
     if asked.namespace is not None:
         metadata["namespace"] = asked.namespace
         draft.names["metadata.namespace"] = "namespace"

@@ -2,34 +2,17 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from airflow_batchjob.core.budget import count_problem, share_problem, threshold_problems, whole_number
 from airflow_batchjob.core.errors import Problem, SpecError
-from airflow_batchjob.core.fields import POD_SHAPE, shape_problems
+from airflow_batchjob.core.forms import form_problems
 from airflow_batchjob.core.machine import Machine
 from airflow_batchjob.core.policies import SKIP, exit_code_problems
 from airflow_batchjob.core.spec import NOT_GIVEN, JobSpec
 from airflow_batchjob.core.typed import literal_problems
 
-_TEXTS = ("image", "container", "service_account_name", "name", "namespace")
-_TEXT_LISTS = ("command", "args")
-_MAPPINGS = {
-    "variables": '{"NAME": "value"}',
-    "container_resources": '{"limits": {"memory": "2Gi"}}',
-    "pod": '{"priorityClassName": "batch"}',
-    "labels": '{"team": "search"}',
-    "annotations": '{"owner": "search"}',
-    "node_selector": '{"disk": "ssd"}',
-}
-_LISTS = {
-    "env_from": '[{"secretRef": {"name": "token"}}]',
-    "tolerations": '[{"key": "gpu", "operator": "Exists"}]',
-    "image_pull_secrets": '["registry"]',
-}
 _COUNTS = {
     "completions": 0,
     "parallelism": 0,
@@ -38,42 +21,19 @@ _COUNTS = {
     "deadline_seconds": 1,
     "pending_seconds": 1,
 }
-_ESSENTIAL = frozenset({"manifest", "variables", "pod", "container"})
-_SPARED = (
-    frozenset({*_TEXT_LISTS, *_MAPPINGS, *_LISTS, "env", "exit_codes", "stop_when_succeeded"}) - _ESSENTIAL
-)
 _SHARES = ("max_failed_indexes", "min_succeeded")
 
 
 def parameter_problems(spec: JobSpec) -> Iterator[Problem]:
     """Yield all that can be said without the manifest: types, ranges, contradictions."""
-    yield from _text_problems(spec)
-    yield from _shape_problems(spec)
+    yield from form_problems(spec)
     yield from _number_problems(spec)
-    if spec.exit_codes:
+    if isinstance(spec.exit_codes, Mapping):
         yield from exit_code_problems(spec.exit_codes)
+    if isinstance(spec.pod, Mapping):
+        yield from literal_problems(spec.pod, "pod")
     yield from _machine_problems(spec)
-    stop: Any = spec.stop_when_succeeded
-    if not isinstance(stop, bool):
-        yield Problem("stop_when_succeeded", stop, "neither true nor false", "Write True or False")
     yield from _contradictions(spec)
-
-
-def usable(spec: JobSpec, problems: Sequence[Problem]) -> JobSpec | None:
-    """Return `spec` without what is broken in form, so that the rest can be judged.
-
-    Args:
-        spec: As given.
-        problems: Those of its parameters. Numbers and text that are wrong stay: they harm nothing.
-
-    Returns:
-        None where nothing sensible can be said about the rest.
-    """
-    broken = {re.split(r"[.\[]", problem.field, maxsplit=1)[0] for problem in problems}
-    if broken & _ESSENTIAL:
-        return None
-    empty = JobSpec()
-    return replace(spec, **{name: getattr(empty, name) for name in broken & _SPARED})
 
 
 def machine_of(spec: JobSpec) -> Machine | None:
@@ -96,59 +56,6 @@ def machine_of(spec: JobSpec) -> Machine | None:
     if problems := tuple(machine.problems()):
         raise SpecError(*problems)
     return machine
-
-
-def _text_problems(spec: JobSpec) -> Iterator[Problem]:
-    for field in _TEXTS:
-        value = getattr(spec, field)
-        if value is not None and not isinstance(value, str):
-            yield Problem(field, value, "not text", "Give text")
-        elif value is not None and not value.strip():
-            # An empty value is most often a template that found nothing: nobody means it.
-            yield Problem(field, value, "it is empty", "Give a value, or leave the parameter out")
-
-
-def _shape_problems(spec: JobSpec) -> Iterator[Problem]:
-    manifest: Any = spec.manifest
-    if manifest is not None and not isinstance(manifest, str | Mapping):
-        mend = "Give a batch/v1 Job as YAML or as a dict"
-        yield Problem("manifest", type(manifest).__name__, "neither text nor a mapping", mend)
-    for field in _TEXT_LISTS:
-        yield from _word_problems(field, getattr(spec, field))
-    for field, example in _MAPPINGS.items():
-        value = getattr(spec, field)
-        if value is not None and not isinstance(value, Mapping):
-            yield Problem(field, value, "not a mapping", f"Give e.g. {example}")
-    for field, example in _LISTS.items():
-        value = getattr(spec, field)
-        if value is not None and not isinstance(value, list | tuple):
-            yield Problem(field, value, "not a list", f"Give e.g. {example}")
-    env: Any = spec.env
-    if env is not None and not isinstance(env, Mapping | list | tuple):
-        shown = env if isinstance(env, str) else type(env).__name__
-        yield Problem("env", shown, "not a mapping", 'Give e.g. {"NAME": "value"}')
-    if isinstance(env, list | tuple):
-        yield from (
-            Problem(
-                f"env[{at}]", type(item).__name__, "not a variable with a name", "Write a mapping by name"
-            )
-            for at, item in enumerate(env)
-            if not isinstance(item, Mapping) or not isinstance(item.get("name"), str)
-        )
-    if isinstance(spec.pod, Mapping):
-        yield from shape_problems(spec.pod, POD_SHAPE, "pod")
-        yield from literal_problems(spec.pod, "pod")
-
-
-def _word_problems(field: str, words: Any) -> Iterator[Problem]:
-    if words is None:
-        return
-    if not isinstance(words, list | tuple):
-        yield Problem(field, words, "not a list", 'Give a list of words, e.g. ["sh", "-c", "…"]')
-        return
-    for at, word in enumerate(words):
-        if isinstance(word, bool) or not isinstance(word, str | int | float):
-            yield Problem(f"{field}[{at}]", word, "not text", "Write it as text")
 
 
 def _number_problems(spec: JobSpec) -> Iterator[Problem]:
@@ -179,9 +86,7 @@ def _machine_problems(spec: JobSpec) -> Iterator[Problem]:
 def _contradictions(spec: JobSpec) -> Iterator[Problem]:
     if spec.container_resources and spec.machine is not None:
         why = "the machine's shares replace what a container asks for"
-        yield Problem(
-            "container_resources", dict(spec.container_resources), why, "Give it or machine, not both"
-        )
+        yield Problem("container_resources", "given", why, "Give it or machine, not both")
     completions = _number(spec.completions)
     if completions:
         yield from threshold_problems(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_batchjob.core.fields import JOB_SHAPE, shape_problems, unknown_fields
+from airflow_batchjob.core.fields import JOB_SHAPE, key_problems, shape_problems, unknown_fields
 
 
 def job(spec=None, pod=None, container=None, **top):
@@ -92,6 +92,11 @@ SHAPES = {
         job(container={"resources": {"limits": "1Gi"}}),
         ["spec.template.spec.containers[0].resources.limits"],
     ),
+    "a name that is a list": (job(container={"name": ["a"]}), ["spec.template.spec.containers[0].name"]),
+    "a word that is a mapping": (
+        job(container={"command": ["a", {"b": "c"}]}),
+        ["spec.template.spec.containers[0].command[1]"],
+    ),
     "labels that are a list": ({"metadata": {"labels": ["a"]}}, ["metadata.labels"]),
 }
 
@@ -99,3 +104,13 @@ SHAPES = {
 @pytest.mark.parametrize(("given", "want"), SHAPES.values(), ids=SHAPES.keys())
 def test_shapes(given, want) -> None:
     assert [problem.field for problem in shape_problems(given, JOB_SHAPE, "")] == want
+
+
+def test_keys_that_yaml_does_not_read_as_text_are_named() -> None:
+    given = {"metadata": {"labels": {True: "on", 8080: "port"}}, "spec": [{None: 1}]}
+
+    assert [problem.field for problem in key_problems(given, "")] == [
+        "metadata.labels.True",
+        "metadata.labels.8080",
+        "spec[0].None",
+    ]

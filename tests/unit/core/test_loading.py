@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from types import MappingProxyType
+from typing import Any
 
 import pytest
 
@@ -45,7 +46,11 @@ NOT_A_JOB = {
     "a YAML list": ("- apiVersion: batch/v1\n  kind: Job\n", "manifest", "it is a list of 1 objects"),
     "a Kubernetes List": ("apiVersion: v1\nkind: List\nitems: []\n", "manifest.kind", "it is a list"),
     "a JobList": ("apiVersion: batch/v1\nkind: JobList\nitems: []\n", "manifest.kind", "it is a list"),
-    "two documents": (f"{JOB}---\napiVersion: v1\nkind: Service\n", "manifest", "it has 2 documents (Job, Service)"),
+    "two documents": (
+        f"{JOB}---\napiVersion: v1\nkind: Service\n",
+        "manifest",
+        "it has 2 documents (Job, Service)",
+    ),
     "a word": ("train", "manifest", "it is not a mapping"),
     "a number": ("42", "manifest", "it is not a mapping"),
     "a Pod": ("apiVersion: v1\nkind: Pod\n", "manifest.kind", "not a Job"),
@@ -103,6 +108,27 @@ def test_what_is_not_yaml_is_named_with_line_and_mend(text, want_why, want_mend)
     assert problem.mend == want_mend
 
 
+ALIASES = {
+    "an alias of itself": JOB.replace("{}", "&a {template: *a}"),
+    "aliases of aliases": JOB.replace(
+        "spec: {}",
+        "spec:\n  l0: &l0 [x,x,x,x,x,x,x,x,x]\n"
+        + "".join(f"  l{n}: &l{n} [{','.join([f'*l{n - 1}'] * 9)}]\n" for n in range(1, 9)),
+    ),
+}
+
+
+@pytest.mark.parametrize("text", ALIASES.values(), ids=ALIASES.keys())
+def test_a_few_aliases_must_not_stand_for_endlessly_many_values(text) -> None:
+    with pytest.raises(SpecError, match="Use fewer aliases"):
+        load_manifest(text)
+
+
+def test_what_looks_like_a_date_and_is_none_is_named() -> None:
+    with pytest.raises(SpecError, match="Quote that value"):
+        load_manifest(JOB.replace("{}", "{day: 2026-13-45}"))
+
+
 def test_a_control_character_is_not_yaml() -> None:
     with pytest.raises(SpecError, match="not YAML"):
         load_manifest("kind: Job\x07")
@@ -113,7 +139,7 @@ def test_a_mapping_is_checked_like_text() -> None:
         check_job({"apiVersion": "v1", "kind": "Pod"})
 
 
-EXPORT = {
+EXPORT: dict[str, Any] = {
     "apiVersion": "batch/v1",
     "kind": "Job",
     "metadata": {
@@ -193,6 +219,12 @@ def test_stripping_twice_is_stripping_once() -> None:
     bare, _ = strip_export(EXPORT)
 
     assert strip_export(bare) == (bare, ())
+
+
+def test_metadata_that_held_nothing_else_goes_too() -> None:
+    template = {"metadata": {"creationTimestamp": None}, "spec": {}}
+
+    assert strip_export({"spec": {"template": template}})[0] == {"spec": {"template": {"spec": {}}}}
 
 
 def test_a_selector_of_the_authors_own_stays() -> None:

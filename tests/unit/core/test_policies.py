@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_batchjob.core.policies import exit_code_problems, exit_code_rules, read_exit_codes, success_policy
+from airflow_batchjob.core.policies import (
+    exit_code_problems,
+    exit_code_rules,
+    read_exit_codes,
+    success_policy,
+)
 
 WRONG = {
-    "no mapping": ([42], "exit_codes"),
     "an unknown meaning": ({"retry": [42]}, "exit_codes['retry']"),
     "a single code": ({"skip": 42}, "exit_codes['skip']"),
     "success": ({"fail_job": [0]}, "exit_codes['fail_job']"),
@@ -22,7 +26,9 @@ def test_wrong_exit_codes_are_named(given, want) -> None:
     assert [problem.field for problem in exit_code_problems(given)] == [want]
 
 
-@pytest.mark.parametrize("given", [{}, {"skip": []}, {"fail_index": [1, 1, "255"], "fail_job": (2,), "skip": {3}}])
+@pytest.mark.parametrize(
+    "given", [{}, {"skip": []}, {"fail_index": [1, 1, "255"], "fail_job": (2,), "skip": {3}}]
+)
 def test_good_ones_are_not(given) -> None:
     assert list(exit_code_problems(given)) == []
 
