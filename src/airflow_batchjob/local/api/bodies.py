@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,14 +15,16 @@ from airflow_batchjob.local.api.resources import Resource
 from airflow_batchjob.local.api.schema import WrongType, decode, parse_json
 from airflow_batchjob.local.api.status import (
     Problem,
+    Refused,
     bad_request,
+    invalid,
     invalid_object,
     not_supported,
     unsupported_media_type,
 )
 from airflow_batchjob.local.store import Object
 
-_VALIDATION = ("Ignore", "Warn", "Strict")
+_VALIDATION = ("", "Ignore", "Strict", "Warn")
 _YAML = ("application/yaml", "application/x-yaml", "text/yaml")
 
 
@@ -75,22 +78,25 @@ def read_tree(tree: Any, request: Request, kind: str, api_version: str, schema_t
     """
     _check_kind(tree, kind, api_version)
     validation = field_validation(request)
-    version = api_version.rpartition("/")[2]
     try:
         decoded = decode(schema_type, tree)
     except WrongType as error:
-        raise bad_request(f'{kind} in version "{version}" cannot be handled as a {kind}: {error}') from None
+        raise _unreadable(request, tree, kind, api_version, str(error)) from None
     if decoded.unknown and validation == "Strict":
-        complaints = ", ".join(decoded.unknown)
-        raise bad_request(
-            f'{kind} in version "{version}" cannot be handled as a {kind}: '
-            f"strict decoding error: {complaints}"
-        )
+        why = f"strict decoding error: {', '.join(decoded.unknown)}"
+        raise _unreadable(request, tree, kind, api_version, why)
     warnings = decoded.unknown if validation == "Warn" else ()
     obj = {"apiVersion": api_version, "kind": kind, **decoded.object}
     if "metadata" not in obj:
         obj["metadata"] = {}
     return Body(obj, warnings)
+
+
+def _unreadable(request: Request, tree: Any, kind: str, api_version: str, why: str) -> Refused:
+    if request.method == "PATCH":
+        return invalid_object("", "", "", [invalid("patch", json.dumps(tree), why)])
+    version = api_version.rpartition("/")[2]
+    return bad_request(f'{kind} in version "{version}" cannot be handled as a {kind}: {why}')
 
 
 def _check_kind(tree: Any, kind: str, api_version: str) -> None:
@@ -125,10 +131,10 @@ def check_dry_run(request: Request) -> None:
     """Refuse a dryRun other than All, as a slip there would write in earnest."""
     chosen = request.query.get("dryRun", "")
     if chosen not in ("", "All"):
-        raise _invalid_option(request, not_supported("dryRun", chosen, ("All",)))
+        raise _invalid_option(request, not_supported("dryRun", [chosen], ("All",)))
 
 
-def _invalid_option(request: Request, problem: Problem) -> Exception:
+def _invalid_option(request: Request, problem: Problem) -> Refused:
     kind = {"POST": "CreateOptions", "PUT": "UpdateOptions", "PATCH": "PatchOptions"}.get(
         request.method, "DeleteOptions"
     )

@@ -31,7 +31,12 @@ def with_job_defaults(job: Object) -> Object:
         "metadata": template.get("metadata") or {},
         "spec": with_pod_spec_defaults(template.get("spec") or {}),
     }
-    return {**job, "spec": spec}
+    # Kubernetes does so at each reading, so a Job never stays without labels. It is the same mapping,
+    # by which `job_labels` tells labels taken over from labels given.
+    labels, metadata = spec["template"]["metadata"].get("labels"), job["metadata"]
+    if labels and not metadata.get("labels"):
+        metadata = {**metadata, "labels": labels}
+    return {**job, "metadata": metadata, "spec": spec}
 
 
 def _with_policy_defaults(policy: Object) -> Object:

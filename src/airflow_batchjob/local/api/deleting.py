@@ -16,6 +16,7 @@ from airflow_batchjob.local.api.status import (
     bad_request,
     conflict,
     failure,
+    invalid,
     invalid_object,
     not_found,
     not_supported,
@@ -30,7 +31,7 @@ ORPHAN = "orphan"
 NAMESPACE = "kubernetes"
 """Finalizer of a namespace that is being deleted and not empty yet."""
 _KEPT_NAMESPACES = ("default", "kube-system")
-_POLICIES = ("Background", "Foreground", "Orphan")
+_POLICIES = ("Foreground", "Background", "Orphan")
 _ORPHANED = (
     "child pods are preserved by default when jobs are deleted; "
     "set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning"
@@ -62,6 +63,10 @@ def read_options(request: Request) -> Options:
     propagation = asked.get("propagationPolicy")
     if propagation is not None and propagation not in _POLICIES:
         problem = not_supported("propagationPolicy", propagation, (*_POLICIES, "nil"))
+        raise invalid_object("DeleteOptions", "meta.k8s.io", "", [problem])
+    if propagation is not None and "orphanDependents" in asked:
+        words = "orphanDependents and deletionPropagation cannot be both set"
+        problem = invalid("propagationPolicy", propagation, words)
         raise invalid_object("DeleteOptions", "meta.k8s.io", "", [problem])
     if propagation is None and "orphanDependents" in asked:
         propagation = "Orphan" if asked["orphanDependents"] else "Background"
@@ -106,9 +111,17 @@ class Deleter:
     def delete_one(self, resource: Resource, namespace: str, name: str, options: Options) -> Response:
         """Delete one object; answer with a Status where it is gone, with the object where it is not yet.
 
-        Raises:
-            Refused: 404, or 409 where a precondition fails.
+        A refusal (403, 404, or 409 where a precondition fails) is answered, not raised.
         """
+        # Kubernetes warns of it before it looks at all, so a refusal carries the warning too.
+        warnings = (_ORPHANED,) if resource.plural == "jobs" and options.propagation is None else ()
+        try:
+            body = self._delete_one(resource, namespace, name, options)
+        except Refused as refused:
+            return Response(code=refused.status["code"], body=refused.status, warnings=warnings)
+        return Response(body=body, warnings=warnings)
+
+    def _delete_one(self, resource: Resource, namespace: str, name: str, options: Options) -> Object:
         obj = self._store.get(resource.store_kind, namespace, name)
         if obj is None:
             raise not_found(resource.plural, resource.group, name)
@@ -116,21 +129,18 @@ class Deleter:
         if resource is NAMESPACES and name in _KEPT_NAMESPACES:
             words = f'namespaces "{name}" is forbidden: this namespace may not be deleted'
             raise Refused(failure(403, "Forbidden", words))
-        warnings = (_ORPHANED,) if resource.plural == "jobs" and options.propagation is None else ()
         if options.dry_run:
-            return Response(body=shown(resource, obj), warnings=warnings)
+            return shown(resource, obj)
         left = self.delete(resource, obj, options)
-        if left is None:
-            details = {
-                "name": name,
-                "group": resource.group,
-                "kind": resource.plural,
-                "uid": obj["metadata"]["uid"],
-            }
-            body = success({key: value for key, value in details.items() if value})
-        else:
-            body = shown(resource, left)
-        return Response(body=body, warnings=warnings)
+        if left is not None:
+            return shown(resource, left)
+        about = {
+            "name": name,
+            "group": resource.group,
+            "kind": resource.plural,
+            "uid": obj["metadata"]["uid"],
+        }
+        return success({key: value for key, value in about.items() if value})
 
     def delete(self, resource: Resource, obj: Object, options: Options) -> Object | None:
         """Delete an object; return what is left of it, or None."""
@@ -170,12 +180,14 @@ def _check_preconditions(resource: Resource, obj: Object, options: Options) -> N
     why = ""
     if options.uid not in (None, metadata["uid"]):
         why = (
-            f"Precondition failed: UID in precondition: {options.uid}, UID in object meta: {metadata['uid']}"
+            f"the UID in the precondition ({options.uid}) does not match the UID in record "
+            f"({metadata['uid']}). The object might have been deleted and then recreated"
         )
     elif options.version not in (None, metadata["resourceVersion"]):
         why = (
-            f"Precondition failed: ResourceVersion in precondition: {options.version}, "
-            f"ResourceVersion in object meta: {metadata['resourceVersion']}"
+            f"the ResourceVersion in the precondition ({options.version}) does not match "
+            f"the ResourceVersion in record ({metadata['resourceVersion']}). "
+            "The object might have been modified"
         )
     if why:
-        raise conflict(resource.plural, resource.group, metadata["name"], why)
+        raise conflict(resource.kind, resource.group, metadata["name"], why)

@@ -12,6 +12,7 @@ from airflow_batchjob.local.api.resources import GROUPS, RESOURCES, Resource
 from airflow_batchjob.local.api.schema import kubernetes_version
 from airflow_batchjob.local.store import Object
 
+_MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
 PLAIN = "text/plain; charset=utf-8"
 
 
@@ -49,7 +50,7 @@ def version() -> Object:
         "buildDate": "1970-01-01T00:00:00Z",
         "goVersion": "",
         "compiler": "",
-        "platform": f"{platform.system().lower()}/{platform.machine()}",
+        "platform": f"{platform.system().lower()}/{_MACHINES.get(platform.machine(), platform.machine())}",
     }
 
 

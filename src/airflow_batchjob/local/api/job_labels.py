@@ -22,6 +22,8 @@ def with_generated_selector(job: Object) -> Object:
     spec = job["spec"]
     template = spec["template"]
     labels = template["metadata"].get("labels") or {}
+    given = job["metadata"].get("labels") or labels
+    taken_over = given is labels  # then they get what the template gets
     if not spec["manualSelector"]:
         labels = {**_wanted(job), **labels}
         selector = spec.get("selector") or {}
@@ -30,8 +32,8 @@ def with_generated_selector(job: Object) -> Object:
         metadata = {**template["metadata"], "labels": labels}
         spec = {**spec, "selector": selector, "template": {**template, "metadata": metadata}}
     metadata = job["metadata"]
-    if labels and not metadata.get("labels"):
-        metadata = {**metadata, "labels": labels}
+    if labels and taken_over:
+        metadata = {**metadata, "labels": dict(labels)}
     return {**job, "metadata": metadata, "spec": spec}
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -41,10 +40,17 @@ def apply_json_patch(document: Any, operations: Sequence[Mapping[str, Any]]) -> 
     Raises:
         CannotApply: A test failed, or a path is not there.
     """
-    result = copy.deepcopy(document)
+    result = _copied(document)
     for operation in operations:
         result = _apply(result, operation)
     return result
+
+
+def _copied(value: Any) -> Any:
+    """Return a copy that shares nothing: not with the original, nor, as `deepcopy` would, within itself."""
+    if isinstance(value, dict):
+        return {name: _copied(item) for name, item in value.items()}
+    return [_copied(item) for item in value] if isinstance(value, list) else value
 
 
 def _apply(document: Any, operation: Mapping[str, Any]) -> Any:
@@ -55,15 +61,15 @@ def _apply(document: Any, operation: Mapping[str, Any]) -> Any:
                 raise CannotApply(f"testing path {operation['path']} failed: the values differ")
             return document
         case "add":
-            return _put(document, path, copy.deepcopy(operation.get("value")), operation, insert=True)
+            return _put(document, path, _copied(operation.get("value")), operation, insert=True)
         case "replace":
             _get(document, path, operation)
-            return _put(document, path, copy.deepcopy(operation.get("value")), operation, insert=False)
+            return _put(document, path, _copied(operation.get("value")), operation, insert=False)
         case "remove":
             return _remove(document, path, operation)
         case "move" | "copy" as name:
             source = _pointer(str(operation.get("from", "")))
-            value = copy.deepcopy(_get(document, source, operation))
+            value = _copied(_get(document, source, operation))
             if name == "move":
                 document = _remove(document, source, operation)
             return _put(document, path, value, operation, insert=True)

@@ -22,7 +22,7 @@ from airflow_batchjob.local.api.status import (
 )
 from airflow_batchjob.local.store import Expired, Object, Store
 
-_MATCHES = ("Exact", "NotOlderThan")
+_MATCHES = ("Exact", "NotOlderThan", "")
 Position = tuple[str, str]  # of an object in a list: its namespace and name
 
 
@@ -75,12 +75,8 @@ def check_list_options(query: Mapping[str, str], *, watch: bool) -> None:
         problems.append(not_supported("resourceVersionMatch", match, _MATCHES))
     if watch:
         if initial and match != "NotOlderThan":
-            problems.append(
-                forbidden(
-                    "resourceVersionMatch",
-                    "resourceVersionMatch is required for watch with sendInitialEvents: NotOlderThan",
-                )
-            )
+            words = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
+            problems.append(forbidden("resourceVersionMatch", words))
         if match and not initial:
             words = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
             problems.append(forbidden("resourceVersionMatch", words))
@@ -127,7 +123,7 @@ def number_option(query: Mapping[str, str], name: str) -> int:
 
 def too_large_version(version: int, current: int) -> Refused:
     """Return the 504 for a version that has not been reached."""
-    message = f"Too large resource version: {version}, current: {current}"
+    message = f"Timeout: Too large resource version: {version}, current: {current}"
     causes = [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]
     return Refused(failure(504, "Timeout", message, {"causes": causes, "retryAfterSeconds": 1}))
 
@@ -140,7 +136,7 @@ def list_page(store: Store, resource: Resource, namespace: str | None, query: Ma
     """
     check_list_options(query, watch=False)
     matches = selection(resource, namespace, query)
-    limit = number_option(query, "limit")
+    limit = 0 if query.get("limit", "").startswith("-") else number_option(query, "limit")
     asked = number_option(query, "resourceVersion")
     if asked > store.version:
         raise too_large_version(asked, store.version)

@@ -9,6 +9,7 @@ from airflow_batchjob.local.api.status import Problem, Problems, invalid, requir
 from airflow_batchjob.local.store import Object
 
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"  # no vowels: no words
+_STANDARD_FINALIZERS = ("foregroundDeletion", "kubernetes", "orphan")
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _NAME_PART = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
@@ -85,6 +86,9 @@ def metadata_problems(metadata: Object, *, dns_label: bool = False) -> Problems:
     for number, finalizer in enumerate(metadata.get("finalizers") or ()):
         field = f"metadata.finalizers[{number}]"
         problems += [invalid(field, finalizer, fault) for fault in qualified_name_faults(finalizer)]
+        if "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS:
+            words = "name is neither a standard finalizer name nor is it fully qualified"
+            problems.append(invalid(field, finalizer, words))
     for number, owner in enumerate(metadata.get("ownerReferences") or ()):
         path = f"metadata.ownerReferences[{number}]"
         problems += [

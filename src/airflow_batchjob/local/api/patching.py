@@ -46,7 +46,7 @@ def patched(request: Request, resource: Resource, current: Object) -> Any:
         if kind == MERGE_PATCH:
             return apply_merge_patch(current, patch)
         return apply_strategic_patch(resource.schema_type, current, patch)
-    except CannotApply as error:
-        raise unprocessable(str(error)) from None
+    except CannotApply:
+        raise unprocessable() from None
     except (BadPatch, ValueError, RecursionError) as error:
         raise bad_request(f"error decoding patch: {error}") from None

@@ -41,7 +41,8 @@ def route(request: Request) -> Route:
             raise not_served(f"{resource.plural}/{subresource}", f"{names} (below {resource.plural})")
         verbs = known[subresource].verbs
     verb = _verb(request, name)
-    if verb not in verbs:
+    # Objects are created below their kind, never at a name; parts of them at both.
+    if verb not in verbs or (verb == "create" and name and not subresource):
         raise _not_allowed(request, resource, subresource, verbs)
     if verb == "create" and resource.namespaced and namespace is None:
         raise bad_request("an empty namespace may not be set during creation")

@@ -131,7 +131,7 @@ def field_test(resource: Resource, text: str) -> Test:
             name = name.replace("regarding.", "involvedObject.")
         if name not in known:
             names = ", ".join(sorted(known))
-            raise bad_request(f'field label not supported: "{name}"; {resource.plural} know {names}')
+            raise bad_request(f'field label "{name}" not supported for {resource.kind}; supported: {names}')
         path = _READ_FROM.get(name, tuple(name.split(".")))
         wanted.append((path, found["value"], found["operator"] != "!=", known[name]))
 

@@ -118,6 +118,8 @@ def failure(code: int, reason: str, message: str, details: dict[str, Any] | None
         "reason": reason,
         "code": code,
     }
+    if not reason:
+        del status["reason"]
     return status if details is None else {**status, "details": details}
 
 
@@ -155,11 +157,10 @@ def invalid_object(kind: str, group: str, name: str, problems: Sequence[Problem]
     return Refused(failure(422, "Invalid", message, details))
 
 
-def unprocessable(why: str) -> Refused:
-    """Return the 422 for a patch that cannot be applied to the object as it is."""
-    details = {"causes": [{"reason": "UnexpectedServerResponse", "message": why}]}
+def unprocessable() -> Refused:
+    """Return the 422 for a JSON patch that does not fit the object; Kubernetes does not say where."""
     message = "the server rejected our request due to an error in our request"
-    return Refused(failure(422, "Invalid", message, details))
+    return Refused(failure(422, "Invalid", message, {}))
 
 
 def expired(message: str) -> Refused:

@@ -210,7 +210,7 @@ def table(
 def _beside(obj: Object, include: str) -> Object:
     match include:
         case "None":
-            return {}
+            return {"object": None}
         case "Object":
             return {"object": obj}
     head = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"}

@@ -153,6 +153,8 @@ class Writer:
         rules = kinds.rules_of(resource.store_kind)
         sent = body.object
         _check_identity(resource, sent, old)
+        if request.method == "PUT":
+            _check_uid(resource, sent["metadata"], old["metadata"])
         version = sent["metadata"].get("resourceVersion")
         problems = _metadata_change_problems(sent["metadata"], old["metadata"])
         new = {**sent, "metadata": _kept_metadata(sent["metadata"], old["metadata"])}
@@ -197,8 +199,8 @@ def _new_metadata(sent: Object, resource: Resource, namespace: str) -> Object:
         raise bad_request(
             "the namespace of the provided object does not match the namespace sent on the request"
         )
-    if sent.get("resourceVersion"):
-        raise bad_request("resourceVersion should not be set on objects to be created")
+    if sent.get("resourceVersion"):  # a slip of the client, and yet a 500 in Kubernetes
+        raise Refused(failure(500, "", "resourceVersion should not be set on objects to be created"))
     metadata = {name: value for name, value in sent.items() if name not in _OURS}
     metadata.pop("resourceVersion", None)
     metadata.pop("generation", None)
@@ -219,6 +221,13 @@ def _check_identity(resource: Resource, sent: Object, old: Object) -> None:
             f"the namespace of the object ({namespace}) does not match "
             f"the namespace on the URL ({was.get('namespace')})"
         )
+
+
+def _check_uid(resource: Resource, sent: Object, was: Object) -> None:
+    uid = sent.get("uid") or was["uid"]
+    if uid != was["uid"]:
+        why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {was['uid']}"
+        raise conflict(resource.plural, resource.group, was["name"], why)
 
 
 def _metadata_change_problems(sent: Object, was: Object) -> Problems:
