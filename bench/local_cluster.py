@@ -61,7 +61,7 @@ async def run(pods: int, parallelism: int, memory: str | None) -> None:
     machine = Machine(name="big", cpu="1000", memory="1000Gi", pods=10_000)
     ended = asyncio.get_running_loop().create_future()
 
-    def heard(change: Any) -> None:  # noqa: ANN401
+    def heard(change: Any) -> None:
         if change.kind == "jobs" and not ended.done():
             for condition in change.object["status"].get("conditions") or ():
                 if condition["type"] in ("Complete", "Failed"):

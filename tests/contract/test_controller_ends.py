@@ -238,9 +238,7 @@ def test_51_a_pod_that_fits_nowhere_runs_into_the_deadline(api: Asker) -> None:
 
 def test_60_an_evicted_pod_is_replaced_and_not_counted(api: Asker) -> None:
     policy = {"rules": [{"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]}]}
-    api.have_job(
-        indexed(completions=1, backoffLimitPerIndex=0, podFailurePolicy=policy, pod=runs(*LASTS))
-    )
+    api.have_job(indexed(completions=1, backoffLimitPerIndex=0, podFailurePolicy=policy, pod=runs(*LASTS)))
     until(api, lambda seen: seen["status"].get("ready") == 1)
     (first,) = pods_of(api)
     name = first["metadata"]["name"]

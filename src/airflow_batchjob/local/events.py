@@ -38,7 +38,7 @@ class EventRecorder:
         self._most_events = most_events
         self._said: OrderedDict[tuple[str, str, str], tuple[str, str]] = OrderedDict()
 
-    def record(  # noqa: PLR0913  each is a field of the event
+    def record(
         self, about: Object, kind: str, reason: str, message: str, *, component: str, warning: bool = False
     ) -> None:
         """Tell `message` about an object.

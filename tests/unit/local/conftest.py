@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -60,7 +61,9 @@ class Running:
         main = {"name": "main", "image": "none", "command": list(command), **(container or {})}
         whole = {"restartPolicy": "Never", "terminationGracePeriodSeconds": 5, "containers": [main], **spec}
         metadata = {"name": name, "namespace": "ns"}
-        return self.store.create("pods", {"metadata": metadata, "spec": whole, "status": {"phase": "Pending"}})
+        return self.store.create(
+            "pods", {"metadata": metadata, "spec": whole, "status": {"phase": "Pending"}}
+        )
 
     def job(self, *command: str, name: str = "j", restart_policy: str = "Never", **spec: Any) -> Object:
         """Create a Job of one container."""
@@ -93,10 +96,8 @@ class Running:
                 left = deadline - loop.time()
                 if left <= 0:
                     raise AssertionError(f"not within {seconds} s; pods: {list(self.store.list('pods'))}")
-                try:
+                with contextlib.suppress(asyncio.TimeoutError):
                     await asyncio.wait_for(woken.wait(), min(left, 0.05))
-                except asyncio.TimeoutError:
-                    pass
                 woken.clear()
             return result
         finally:
@@ -118,7 +119,8 @@ class Running:
         def reached() -> Object | None:
             job = self.get(name, "jobs")
             found = job is not None and any(
-                one["type"] == kind and one["status"] == "True" for one in job["status"].get("conditions") or ()
+                one["type"] == kind and one["status"] == "True"
+                for one in job["status"].get("conditions") or ()
             )
             return job["status"] if job is not None and found else None
 
@@ -127,9 +129,7 @@ class Running:
 
     async def log(self, pod: Object, container: str = "main", attempt: int = 0, **query: Any) -> str:
         """Return a container's log."""
-        pieces = self.logs.read(
-            pod["metadata"]["uid"], container, attempt, LogQuery(**query), lambda: True
-        )
+        pieces = self.logs.read(pod["metadata"]["uid"], container, attempt, LogQuery(**query), lambda: True)
         return b"".join([piece async for piece in pieces]).decode()
 
 

@@ -42,7 +42,7 @@ class ContainerLife:
         init: It is an init container.
     """
 
-    def __init__(  # noqa: PLR0913  the life is where all of these meet
+    def __init__(
         self,
         container: Object,
         around: Surroundings,
@@ -130,7 +130,8 @@ class ContainerLife:
             return
         name = self._container["name"]
         pod = self._around.pod["metadata"]
-        words = f"back-off {wait:.0f}s restarting failed container={name} pod={pod['name']}_{pod['namespace']}({pod['uid']})"
+        which = f"container={name} pod={pod['name']}_{pod['namespace']}({pod['uid']})"
+        words = f"back-off {wait:.0f}s restarting failed {which}"
         self._show(state=Waiting("CrashLoopBackOff", words), last=end)
         await self._pause(wait)
 
@@ -140,6 +141,6 @@ class ContainerLife:
         except asyncio.TimeoutError:
             return
 
-    def _show(self, **changes: Any) -> None:  # noqa: ANN401  fields of View
+    def _show(self, **changes: Any) -> None:
         self.view = replace(self.view, **changes)
         self._changed()

@@ -42,7 +42,9 @@ def command_line(container: Object, env: Mapping[str, str]) -> list[str]:
     return [expand(word, env) for word in words]
 
 
-def container_env(container: Object, pod: Object, lookup: Lookup, allocatable: Mapping[str, str]) -> dict[str, str]:
+def container_env(
+    container: Object, pod: Object, lookup: Lookup, allocatable: Mapping[str, str]
+) -> dict[str, str]:
     """Return the variables that the pod sets for a container.
 
     Args:
@@ -95,7 +97,10 @@ def field_value(pod: Object, path: str) -> str:
 
 def _all_from(source: Object, lookup: Lookup) -> dict[str, str]:
     prefix = source.get("prefix") or ""
-    for field, plural, kind in (("configMapRef", "configmaps", "configmap"), ("secretRef", "secrets", "secret")):
+    for field, plural, kind in (
+        ("configMapRef", "configmaps", "configmap"),
+        ("secretRef", "secrets", "secret"),
+    ):
         reference = source.get(field)
         if reference is None:
             continue
@@ -115,7 +120,10 @@ def _value_from(
         return field_value(pod, reference["fieldPath"])
     if reference := source.get("resourceFieldRef"):
         return resource_value(reference, container, pod, allocatable)
-    for field, plural, kind in (("configMapKeyRef", "configmaps", "configmap"), ("secretKeyRef", "secrets", "secret")):
+    for field, plural, kind in (
+        ("configMapKeyRef", "configmaps", "configmap"),
+        ("secretKeyRef", "secrets", "secret"),
+    ):
         if reference := source.get(field):
             return _key_of(reference, lookup(plural, reference["name"]), kind)
     raise ConfigError(f"valueFrom {', '.join(source)} is not supported")

@@ -39,9 +39,7 @@ class PodLife:
         self._over = False
 
         def life(container: Object, *, init: bool) -> ContainerLife:
-            return ContainerLife(
-                container, around, commands, clock=clock, changed=self._changed, init=init
-            )
+            return ContainerLife(container, around, commands, clock=clock, changed=self._changed, init=init)
 
         self._inits = [life(container, init=True) for container in spec.get("initContainers") or ()]
         self._mains = [life(container, init=False) for container in spec["containers"]]
@@ -129,7 +127,7 @@ class PodLife:
 _OVER = ("Succeeded", "Failed")
 
 
-async def _first(waiting: Any, task: asyncio.Task[None]) -> None:  # noqa: ANN401  any awaitable
+async def _first(waiting: Any, task: asyncio.Task[None]) -> None:
     waiter = asyncio.ensure_future(waiting)
     await asyncio.wait({waiter, task}, return_when=asyncio.FIRST_COMPLETED)
     waiter.cancel()

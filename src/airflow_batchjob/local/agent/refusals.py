@@ -55,7 +55,11 @@ def _container(spec: Object, container: Object, path: str, *, private_mounts: bo
         )
     for probe in ("livenessProbe", "readinessProbe", "startupProbe"):
         if container.get(probe):
-            yield Refusal(f"{path}.{probe}", probe, "the local cluster does not probe: a container is ready when it runs")
+            yield Refusal(
+                f"{path}.{probe}",
+                probe,
+                "the local cluster does not probe: a container is ready when it runs",
+            )
     if container.get("lifecycle"):
         yield Refusal(f"{path}.lifecycle", "lifecycle", "the local cluster has no lifecycle hooks")
     for number, rule in enumerate(container.get("restartPolicyRules") or ()):
@@ -84,7 +88,9 @@ def _needs_mounts(spec: Object, container: Object, path: str) -> Iterator[Refusa
 def is_in_place(mount: Object, volume: Object) -> bool:
     """Return whether a mount shows a folder of this machine where it is anyway."""
     host = (volume.get("hostPath") or {}).get("path")
-    return host is not None and host.rstrip("/") == mount["mountPath"].rstrip("/") and not mount.get("subPath")
+    return (
+        host is not None and host.rstrip("/") == mount["mountPath"].rstrip("/") and not mount.get("subPath")
+    )
 
 
 def uses_message_file(container: Object) -> bool:

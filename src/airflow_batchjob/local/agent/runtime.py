@@ -61,7 +61,7 @@ class NodeAgent:
         base_env: What every command finds in its environment; None for `base_environment`.
     """
 
-    def __init__(  # noqa: PLR0913  each is a part of the cluster that it works on
+    def __init__(
         self,
         store: Store,
         logs: LogStore,
@@ -158,7 +158,7 @@ class NodeAgent:
             await self._live(pod, known)
         except asyncio.CancelledError:
             raise
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001  one pod must not take the agent with it
             _log.exception("Pod %s/%s could not be run", *known.key)
             known.failure = ("AgentError", f"the local cluster's agent failed: {error}")
             self._report(uid, known, "Failed", (), ())
@@ -228,7 +228,7 @@ class NodeAgent:
             try:
                 return make_volumes(pod, folder, self._lookup(known.key[0]))
             except ConfigError as error:
-                words = f'MountVolume.SetUp failed: {error}'
+                words = f"MountVolume.SetUp failed: {error}"
                 self._events.record(pod, "Pod", "FailedMount", words, component=COMPONENT, warning=True)
             await asyncio.sleep(CONFIG_RETRY_SECONDS)
             now = self._store.get("pods", *known.key)

@@ -68,7 +68,9 @@ class View:
 def initialized(inits: tuple[View, ...]) -> bool:
     """Return whether all init containers are done, and sidecars have started."""
     return all(
-        (isinstance(view.state, (Running, Terminated)) or view.last is not None) if view.sidecar else view.succeeded
+        (isinstance(view.state, (Running, Terminated)) or view.last is not None)
+        if view.sidecar
+        else view.succeeded
         for view in inits
     )
 
@@ -156,7 +158,10 @@ def pod_status(
         not_ready = ("ContainersNotReady", f"containers with unready status: [{' '.join(unready)}]")
     incomplete = [view.name for view in inits if not view.sidecar and not view.succeeded]
     is_initialized = initialized(inits) or phase_ == "Succeeded"
-    not_initialized = ("ContainersNotInitialized", f"containers with incomplete status: [{' '.join(incomplete)}]")
+    not_initialized = (
+        "ContainersNotInitialized",
+        f"containers with incomplete status: [{' '.join(incomplete)}]",
+    )
     wanted = (
         ("PodReadyToStartContainers", not over, ("", "")),
         ("Initialized", is_initialized, not_initialized),
@@ -192,7 +197,9 @@ def _conditions(
             condition["message"] = message
         before = old.get(kind)
         same = before is not None and before["status"] == condition["status"]
-        condition["lastTransitionTime"] = before["lastTransitionTime"] if same and before else format_time(now)
+        condition["lastTransitionTime"] = (
+            before["lastTransitionTime"] if same and before else format_time(now)
+        )
         new.append(condition)
     ours = {kind for kind, _, _ in wanted}
     return [*(condition for condition in was if condition["type"] not in ours), *new]

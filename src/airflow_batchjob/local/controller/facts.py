@@ -115,7 +115,7 @@ def format_time(moment: datetime) -> str:
     return moment.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _exits(statuses: Any) -> list[tuple[str, int]]:  # noqa: ANN401  JSON
+def _exits(statuses: Any) -> list[tuple[str, int]]:
     found = []
     for status in statuses:
         ended = (status.get("state") or {}).get("terminated")
@@ -124,7 +124,7 @@ def _exits(statuses: Any) -> list[tuple[str, int]]:  # noqa: ANN401  JSON
     return found
 
 
-def _finish_time(metadata: Object, containers: Any, ready: Object | None, created: datetime) -> datetime:  # noqa: ANN401
+def _finish_time(metadata: Object, containers: Any, ready: Object | None, created: datetime) -> datetime:
     """Return when the pod ended. The order of the sources is the controller's own."""
     ends: list[str] = [
         ((s.get("state") or {}).get("terminated") or {}).get("finishedAt") or "" for s in containers

@@ -163,7 +163,7 @@ class JobController:
             again = self._carry_out(
                 job, known, sync(job, tuple(known.pods.values()), known.memory, self._clock())
             )
-        except Exception:
+        except Exception:  # noqa: BLE001  one Job must not take the controller with it
             _log.exception("Sync of Job %s/%s failed", *known.key)
             again = REFUSED_RETRY_SECONDS
         known.cost = time.perf_counter() - began

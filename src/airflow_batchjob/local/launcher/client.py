@@ -40,7 +40,7 @@ class LauncherClient:
         """Start the launcher. Needs a running event loop."""
         ours, theirs = socket.socketpair()
         # Its own session: a Ctrl-C meant for the server must not reach it before it has done its work.
-        self._process = subprocess.Popen(  # noqa: S603  our own module
+        self._process = subprocess.Popen(
             [sys.executable, "-m", "airflow_batchjob.local.launcher", str(theirs.fileno())],
             stdin=subprocess.DEVNULL,
             pass_fds=[theirs.fileno()],

@@ -66,7 +66,7 @@ def _show(mounts: Sequence[Mount], scratch: str) -> None:
     # Parents first: a volume may be mounted inside another.
     for mount in sorted(mounts, key=lambda m: m.target.count("/")):
         target = os.path.normpath("/" + mount.target.strip("/"))
-        root = _make_exist(root, target, scratch, is_folder=os.path.isdir(mount.source))
+        root = _make_exist(root, target, scratch, is_folder=os.path.isdir(mount.source))  # noqa: PTH112
         _bind(mount.source, root.rstrip("/") + target, mount.target)
         if mount.read_only:
             _protect(root.rstrip("/") + target, mount.target)
@@ -128,7 +128,7 @@ def _rebuild(root: str, parent: str, scratch: str) -> str:
         if os.path.islink(source):  # noqa: PTH114
             os.symlink(os.readlink(source), place)  # noqa: PTH115, PTH211
             continue
-        if os.path.isdir(source):
+        if os.path.isdir(source):  # noqa: PTH112
             os.mkdir(place)  # noqa: PTH102
         else:
             os.close(os.open(place, os.O_CREAT | os.O_WRONLY))

@@ -38,12 +38,12 @@ def find_executable(name: str, env: Mapping[str, str], folder: str) -> str:
         path = os.path.join(folder, name)  # noqa: PTH118  absolute stays absolute
         if not os.path.exists(path):  # noqa: PTH110
             raise FileNotFoundError(f'exec: "{name}": stat {name}: no such file or directory')
-        if os.path.isdir(path) or not os.access(path, os.X_OK):
+        if os.path.isdir(path) or not os.access(path, os.X_OK):  # noqa: PTH112
             raise PermissionError(f'exec: "{name}": permission denied')
         return path
     for place in env.get("PATH", "").split(":"):
         path = os.path.join(folder, place, name)  # noqa: PTH118
-        if place and os.access(path, os.X_OK) and not os.path.isdir(path):
+        if place and os.access(path, os.X_OK) and not os.path.isdir(path):  # noqa: PTH112
             return path
     raise FileNotFoundError(f'exec: "{name}": executable file not found in $PATH')
 

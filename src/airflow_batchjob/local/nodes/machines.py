@@ -111,41 +111,53 @@ def read_machines(text: str) -> tuple[Machine, ...]:
         raise MachinesError(f"not YAML: {error}") from error
     declared = tree.get("machines") if isinstance(tree, dict) else None
     if not isinstance(declared, list) or not declared:
-        raise MachinesError("machines: a list of machines is needed. Write e.g. machines: [{name: a, cpu: 4, memory: 8Gi}]")
+        raise MachinesError(
+            "machines: a list of machines is needed. Write e.g. machines: [{name: a, cpu: 4, memory: 8Gi}]"
+        )
     problems = [line for number, one in enumerate(declared) for line in _problems(one, f"machines[{number}]")]
     names = [one.get("name") for one in declared if isinstance(one, dict)]
     doubled = sorted({str(name) for name in names if name is not None and names.count(name) > 1})
-    problems += [f"machines: name {name!r} is there twice. Give each machine a name of its own" for name in doubled]
+    problems += [
+        f"machines: name {name!r} is there twice. Give each machine a name of its own" for name in doubled
+    ]
     if problems:
         raise MachinesError("\n".join(problems))
     return tuple(_machine(one) for one in declared)
 
 
-def _problems(one: Any, where: str) -> Iterator[str]:  # noqa: ANN401  whatever YAML gives
+def _problems(one: Any, where: str) -> Iterator[str]:
     if not isinstance(one, dict):
         yield f"{where}: {one!r} is no mapping. Write name, cpu and memory"
         return
     for key in sorted(set(one) - _FIELDS, key=str):
         yield f"{where}.{key}: there is no such field. Known: {', '.join(sorted(_FIELDS))}"
     if not _is_name(one.get("name")):
-        yield f"{where}.name: {one.get('name')!r} is no name of a node. Use lower-case letters, digits, '-' and '.'"
+        yield (
+            f"{where}.name: {one.get('name')!r} is no name of a node. "
+            "Use lower-case letters, digits, '-' and '.'"
+        )
     for key in ("cpu", "memory"):
         yield from _quantity_problems(one.get(key), f"{where}.{key}", needed=True)
     yield from _quantity_problems(one.get("gpus"), f"{where}.gpus", needed=False)
     for part in ("resources", "reserved"):
         for key, value in _mapping(one.get(part)).items():
             yield from _quantity_problems(value, f"{where}.{part}[{key}]", needed=True)
+    yield from _placement_problems(one, where)
+
+
+def _placement_problems(one: Mapping[str, Any], where: str) -> Iterator[str]:
     if one.get("capacity") is not None and one["capacity"] not in {kind.value for kind in Capacity}:
         yield f"{where}.capacity: {one['capacity']!r} is neither. Use spot or on-demand"
     for number, taint in enumerate(one.get("taints") or ()):
         if not isinstance(taint, dict) or not taint.get("key") or taint.get("effect") not in EFFECTS:
-            yield f"{where}.taints[{number}]: {taint!r} is no taint. Give key and effect, one of {', '.join(EFFECTS)}"
+            known = ", ".join(EFFECTS)
+            yield f"{where}.taints[{number}]: {taint!r} is no taint. Give key and effect, one of {known}"
     pods = one.get("pods", MOST_PODS)
     if not isinstance(pods, int) or isinstance(pods, bool) or pods < 1:
         yield f"{where}.pods: {pods!r} is no number of pods. Use 1 or more"
 
 
-def _quantity_problems(value: Any, where: str, *, needed: bool) -> Iterator[str]:  # noqa: ANN401
+def _quantity_problems(value: Any, where: str, *, needed: bool) -> Iterator[str]:
     if value is None:
         if needed:
             yield f"{where}: missing. Write e.g. 4 or 8Gi"
@@ -175,12 +187,18 @@ def _machine(one: Mapping[str, Any]) -> Machine:
     )
 
 
-def _mapping(value: Any) -> dict[str, Any]:  # noqa: ANN401
+def _mapping(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _is_name(value: Any) -> bool:  # noqa: ANN401
-    if not isinstance(value, str) or not 0 < len(value) <= 63:  # noqa: PLR2004  it is a label's value too
+def _is_name(value: Any) -> bool:
+    if not isinstance(value, str) or not 0 < len(value) <= 63:
         return False
     plain = value.replace("-", "a").replace(".", "a")
-    return plain.isascii() and plain.isalnum() and value == value.lower() and value[0].isalnum() and value[-1].isalnum()
+    return (
+        plain.isascii()
+        and plain.isalnum()
+        and value == value.lower()
+        and value[0].isalnum()
+        and value[-1].isalnum()
+    )

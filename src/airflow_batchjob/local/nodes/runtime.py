@@ -131,7 +131,9 @@ class NodeKeeper:
             return False
         spec = node.get("spec") or {}
         taint = {"key": RECLAIM_TAINT, "effect": "NoExecute", "timeAdded": format_time(self._clock())}
-        self._store.update("nodes", {**node, "spec": {**spec, "taints": [*(spec.get("taints") or ()), taint]}})
+        self._store.update(
+            "nodes", {**node, "spec": {**spec, "taints": [*(spec.get("taints") or ()), taint]}}
+        )
         self._later(("lose", name), grace_seconds, self._lose_later, name, back_after_seconds)
         return True
 
@@ -187,8 +189,10 @@ class NodeKeeper:
             if (pod.get("status") or {}).get("phase") not in _OVER:
                 now = self._clock()
                 marked = _disrupted(pod, "DeletionByPodGC", "PodGC: node no longer exists", now)
-                pod = self._store.update("pods", _failed(marked, now - UNREADY_FOR))
-            begin_deletion(self._store, pod, self._clock(), grace_seconds=0)
+                self._store.update("pods", _failed(marked, now - UNREADY_FOR))
+            left = self._store.get("pods", pod["metadata"]["namespace"], pod["metadata"]["name"])
+            if left is not None:
+                begin_deletion(self._store, left, self._clock(), grace_seconds=0)
 
     def _evict_intolerant(self, name: str) -> None:
         node = self._store.get("nodes", "", name)

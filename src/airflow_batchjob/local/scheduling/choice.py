@@ -19,7 +19,9 @@ Object = dict[str, Any]
 
 _UNSCHEDULABLE_TAINT = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
 _HOLDING_EFFECTS = ("NoSchedule", "NoExecute")
-NO_SUCH_RULE = "pod affinity and topology spread constraints that must hold aren't supported by the local cluster"
+NO_SUCH_RULE = (
+    "pod affinity and topology spread constraints that must hold aren't supported by the local cluster"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,4 +177,6 @@ def _message(nodes: int, reasons: Sequence[Sequence[str]]) -> str:
     help_ = Counter({"No preemption victims found for incoming pod": victims})
     help_["Preemption is not helpful for scheduling"] = nodes - victims
     preemption = ", ".join(sorted(f"{count} {why}" for why, count in help_.items() if count))
-    return f"0/{nodes} nodes are available: {causes}. preemption: 0/{nodes} nodes are available: {preemption}."
+    return (
+        f"0/{nodes} nodes are available: {causes}. preemption: 0/{nodes} nodes are available: {preemption}."
+    )

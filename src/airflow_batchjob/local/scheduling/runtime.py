@@ -115,7 +115,9 @@ class Scheduler:
         metadata, spec = pod["metadata"], pod["spec"]
         uid = metadata["uid"]
         leaving = bool(metadata.get("deletionTimestamp")) and not spec.get("nodeName")
-        over = type_ == "DELETED" or leaving or (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+        over = (
+            type_ == "DELETED" or leaving or (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+        )
         if over:
             self._forget_waiting(uid)
             if self._release(uid):
@@ -171,7 +173,7 @@ class Scheduler:
         for group in list(self._groups.values()):
             try:
                 self._run_group(group)
-            except Exception:
+            except Exception:  # noqa: BLE001  one pod must not take the scheduler with it
                 _log.exception("Scheduling %s failed", next(iter(group.pods.values()), ""))
 
     def _run_group(self, group: _Group) -> None:
@@ -271,7 +273,10 @@ def _signature(pod: Object) -> str:
     asked = [
         metadata["namespace"],
         {key: value for key, value in (metadata.get("labels") or {}).items() if key != INDEX_LABEL},
-        {key: spec.get(key) for key in ("nodeSelector", "affinity", "tolerations", "topologySpreadConstraints")},
+        {
+            key: spec.get(key)
+            for key in ("nodeSelector", "affinity", "tolerations", "topologySpreadConstraints")
+        },
         pod_requests(spec),
     ]
     return json.dumps(asked, sort_keys=True)

@@ -45,7 +45,7 @@ POD: dict[str, Any] = {
         "containers": [{"name": "main", "resources": {"limits": {"cpu": "1500m", "memory": "1Gi"}}}],
     },
 }
-OBJECTS = {
+OBJECTS: dict[tuple[str, str], dict[str, Any]] = {
     ("configmaps", "settings"): {"data": {"COLOUR": "red", "SIZE": "4"}},
     ("secrets", "keys"): {"kind": "Secret", "data": {"token": "c2VjcmV0"}},
 }
@@ -98,7 +98,10 @@ def test_a_whole_config_map_with_a_prefix_and_an_own_value_over_it() -> None:
 
 MISSING: dict[str, tuple[dict[str, Any], str]] = {
     "config map": ({"configMapKeyRef": {"name": "no", "key": "k"}}, 'configmap "no" not found'),
-    "key": ({"configMapKeyRef": {"name": "settings", "key": "k"}}, "couldn't find key k in ConfigMap settings"),
+    "key": (
+        {"configMapKeyRef": {"name": "settings", "key": "k"}},
+        "couldn't find key k in ConfigMap settings",
+    ),
     "secret": ({"secretKeyRef": {"name": "no", "key": "k"}}, 'secret "no" not found'),
     "field": (field("spec.nonsense"), "fieldRef spec.nonsense is not supported"),
 }

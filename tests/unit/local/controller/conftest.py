@@ -114,10 +114,10 @@ class Simulated:
 
     def first(self) -> str:
         """Return the name of the pod that was created first of those that live."""
-        return next(iter(self.live.values()))["metadata"]["name"]
+        return str(next(iter(self.live.values()))["metadata"]["name"])
 
     def _named(self, pod: int | str) -> str:
-        return self.live[str(pod)]["metadata"]["name"]
+        return str(self.live[str(pod)]["metadata"]["name"])
 
     def end(self, pod: int | str, exit_code: int = 0, *, sync: bool = True, conditions: Any = ()) -> None:
         """End a pod, given by index or name."""
@@ -168,7 +168,9 @@ class Simulated:
 
     def restart(self, pod: int | str, times: int) -> None:
         """Set how often a pod's container was started again."""
-        self.pods[str(pod)]["status"]["containerStatuses"] = [{"name": "main", "restartCount": times, "state": {}}]
+        self.pods[str(pod)]["status"]["containerStatuses"] = [
+            {"name": "main", "restartCount": times, "state": {}}
+        ]
         self.sync()
 
     def wait(self, seconds: float) -> None:

@@ -26,10 +26,25 @@ CASES: dict[str, tuple[list[dict[str, Any]], dict[str, int], dict[str, str], Act
     "In": ([codes("In", 1, 42)], {"main": 42}, {}, Action.FAIL_INDEX),
     "NotIn": ([codes("NotIn", 1)], {"main": 2}, {}, Action.FAIL_INDEX),
     "NotIn is never met by success": ([codes("NotIn", 1)], {"main": 0, "side": 1}, {}, Action.COUNT),
-    "NotIn is met by the one that failed": ([codes("NotIn", 1)], {"main": 0, "side": 2}, {}, Action.FAIL_INDEX),
+    "NotIn is met by the one that failed": (
+        [codes("NotIn", 1)],
+        {"main": 0, "side": 2},
+        {},
+        Action.FAIL_INDEX,
+    ),
     "another container's code": ([codes("In", 42, container="main")], {"side": 42}, {}, Action.COUNT),
-    "a condition that holds": ([condition("DisruptionTarget")], {}, {"DisruptionTarget": "True"}, Action.IGNORE),
-    "a condition that does not": ([condition("DisruptionTarget")], {}, {"DisruptionTarget": "False"}, Action.COUNT),
+    "a condition that holds": (
+        [condition("DisruptionTarget")],
+        {},
+        {"DisruptionTarget": "True"},
+        Action.IGNORE,
+    ),
+    "a condition that does not": (
+        [condition("DisruptionTarget")],
+        {},
+        {"DisruptionTarget": "False"},
+        Action.COUNT,
+    ),
     "a condition asked to be false": (
         [condition("Ready", status="False")],
         {},
@@ -63,7 +78,10 @@ def test_action(
             "phase": "Failed",
             "conditions": [{"type": kind, "status": status} for kind, status in conditions.items()],
             "containerStatuses": [
-                {"name": name, "state": {"terminated": {"exitCode": code, "finishedAt": "2026-01-01T00:00:00Z"}}}
+                {
+                    "name": name,
+                    "state": {"terminated": {"exitCode": code, "finishedAt": "2026-01-01T00:00:00Z"}},
+                }
                 for name, code in exits.items()
             ],
         },

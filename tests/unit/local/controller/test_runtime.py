@@ -42,7 +42,9 @@ async def test_a_count_above_the_truth_is_not_corrected_downwards(cluster: Any) 
     status = await cluster.condition("Suspended")
     job = cluster.get("j", "jobs")
     spec = {**job["spec"], "suspend": False}
-    cluster.store.update("jobs", {**job, "spec": spec, "status": {**status, "completedIndexes": "0", "succeeded": 2}})
+    cluster.store.update(
+        "jobs", {**job, "spec": spec, "status": {**status, "completedIndexes": "0", "succeeded": 2}}
+    )
 
     done = await cluster.condition("Complete")
 
@@ -59,7 +61,7 @@ async def test_ten_thousand_finished_pods_are_not_looked_at_again(cluster: Any) 
     job = cluster.job("true", completionMode="Indexed", completions=300, parallelism=20)
     await cluster.condition("Complete")
 
-    known = cluster._others[1]._known[job["metadata"]["uid"]]  # noqa: SLF001  what is kept is the point
+    known = cluster._others[1]._known[job["metadata"]["uid"]]
     assert known.pods == {}
     pods = list(cluster.store.list("pods"))
     assert sorted(int(pod["metadata"]["labels"][INDEX]) for pod in pods) == list(range(300))

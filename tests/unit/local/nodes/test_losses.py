@@ -84,7 +84,9 @@ async def test_a_lost_index_runs_again_when_the_machine_is_back(cluster: Any) ->
     status = await cluster.condition("Complete")
 
     assert condition["reason"] == "Unschedulable"
-    assert condition["message"].startswith("0/1 nodes are available: 1 node(s) didn't match Pod's node affinity")
+    assert condition["message"].startswith(
+        "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity"
+    )
     assert annotations["batch.kubernetes.io/job-index-ignored-failure-count"] == "1"
     assert "failed" not in status
 
@@ -112,7 +114,9 @@ async def test_machines_are_lost_at_a_rate_and_come_back(cluster: Any) -> None:
     losses.start()
 
     def lost() -> list[str]:
-        return [c.object["metadata"]["name"] for c in cluster.changes if c.kind == "nodes" and c.type == "DELETED"]
+        return [
+            c.object["metadata"]["name"] for c in cluster.changes if c.kind == "nodes" and c.type == "DELETED"
+        ]
 
     await cluster.until(lambda: len(lost()) >= 3)
     losses.stop()
@@ -120,10 +124,6 @@ async def test_machines_are_lost_at_a_rate_and_come_back(cluster: Any) -> None:
     assert set(lost()) == {"spot"}
 
 
-def test_a_machine_that_was_never_declared_is_named() -> None:
-    from airflow_batchjob.local.nodes.runtime import NodeKeeper
-
-    keeper = NodeKeeper(None, None, None, ())  # type: ignore[arg-type]  nothing is asked of them
-
+async def test_a_machine_that_was_never_declared_is_named(cluster: Any) -> None:
     with pytest.raises(UnknownMachineError, match="no machine of this cluster"):
-        keeper.lose("nowhere")
+        cluster.nodes.lose("nowhere")

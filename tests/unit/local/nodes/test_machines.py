@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timezone
+from itertools import islice
+
 import pytest
 
+from airflow_batchjob.local.nodes.losses import LossRate, times_to_loss
 from airflow_batchjob.local.nodes.machines import (
     Capacity,
     MachinesError,
@@ -11,9 +15,6 @@ from airflow_batchjob.local.nodes.machines import (
     read_machines,
 )
 from airflow_batchjob.local.nodes.objects import node_object
-from airflow_batchjob.local.nodes.losses import LossRate, times_to_loss
-from datetime import datetime, timezone
-from itertools import islice
 
 WHOLE = """
 machines:
@@ -83,7 +84,7 @@ PROBLEMS = {
 
 @pytest.mark.parametrize(("text", "want"), PROBLEMS.values(), ids=PROBLEMS.keys())
 def test_a_problem_is_named(text: str, want: str) -> None:
-    with pytest.raises(MachinesError, match=".*") as raised:
+    with pytest.raises(MachinesError) as raised:
         read_machines(text)
 
     assert want in str(raised.value)

@@ -87,28 +87,37 @@ UNPLACED: dict[str, tuple[Wish, list[Room], str]] = {
     "too little of everything": (
         wish("5"),
         [room("a"), room("b")],
-        "0/2 nodes are available: 2 Insufficient cpu. "
-        "preemption: 0/2 nodes are available: 2 No preemption victims found for incoming pod.",
+        (
+            "0/2 nodes are available: 2 Insufficient cpu. "
+            "preemption: 0/2 nodes are available: 2 No preemption victims found for incoming pod."
+        ),
     ),
     "a different reason on each": (
         wish(nodeSelector={"kind": "x"}, more={"nvidia.com/gpu": "1"}),
         [room("a"), room("b", kind="x"), room("c", taints=[SPOT])],
-        "0/3 nodes are available: 1 Insufficient nvidia.com/gpu, "
-        "1 node(s) didn't match Pod's node affinity/selector, 1 node(s) had untolerated taint {spot: true}. "
-        "preemption: 0/3 nodes are available: 1 No preemption victims found for incoming pod, "
-        "2 Preemption is not helpful for scheduling.",
+        (
+            "0/3 nodes are available: 1 Insufficient nvidia.com/gpu, "
+            "1 node(s) didn't match Pod's node affinity/selector, "
+            "1 node(s) had untolerated taint {spot: true}. "
+            "preemption: 0/3 nodes are available: 1 No preemption victims found for incoming pod, "
+            "2 Preemption is not helpful for scheduling."
+        ),
     ),
     "a full node": (
         wish(),
         [room("a", used={"pods": 10})],
-        "0/1 nodes are available: 1 Too many pods. "
-        "preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod.",
+        (
+            "0/1 nodes are available: 1 Too many pods. "
+            "preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod."
+        ),
     ),
     "a toleration of another value": (
         wish(tolerations=[{"key": "spot", "value": "false"}]),
         [room("a", taints=[SPOT])],
-        "0/1 nodes are available: 1 node(s) had untolerated taint {spot: true}. "
-        "preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling.",
+        (
+            "0/1 nodes are available: 1 node(s) had untolerated taint {spot: true}. "
+            "preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling."
+        ),
     ),
 }
 
