@@ -138,7 +138,7 @@ def key_problems(tree: Any, path: str) -> Iterator[Problem]:
         for key, value in tree.items():
             where = f"{path}.{key}" if path else str(key)
             if not isinstance(key, str):
-                yield Problem(where, key, f"YAML reads the key as {type(key).__name__}, not text", "Quote it")
+                yield Problem(where, key, f"the key is read as {type(key).__name__}, not text", "Quote it")
             yield from key_problems(value, where)
     elif isinstance(tree, list | tuple):
         for at, item in enumerate(tree):

@@ -151,7 +151,7 @@ def _set_budget_in_place(draft: Draft, asked: JobSpec) -> None:
 
 
 def _set_exit_codes(draft: Draft, asked: JobSpec, container: str) -> None:
-    if not asked.exit_codes or any(exit_code_problems(asked.exit_codes)):
+    if not asked.exit_codes or not container or any(exit_code_problems(asked.exit_codes)):
         return
     if draft.restarts_in_place:
         why = "with restartPolicy OnFailure containers restart in place, whatever their exit code"

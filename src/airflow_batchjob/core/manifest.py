@@ -32,6 +32,8 @@ __all__ = ["Built", "build", "load_manifest"]
 SENT_TTL_SECONDS = 7 * 24 * 3600
 """An ended Job stays at least this long, until its end has been reported."""
 
+INDEX_VARIABLE = "JOB_COMPLETION_INDEX"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Built:
@@ -87,6 +89,7 @@ def build(spec: JobSpec, *, default_name: str) -> Built:
     certain = tuple(draft.problems)
     container = build_pod(draft, asked)
     set_limits(draft, asked, container)
+    _note_own_index(draft)
     _set_marks(draft, asked)
     ttl = _set_ttl(draft, asked)
     stem = _set_name(draft, asked, default_name)
@@ -164,6 +167,18 @@ def _begin(asked: JobSpec) -> Draft:
     if gone:
         draft.notes.append(f"left out, since the server and its tools write it: {', '.join(gone)}")
     return draft
+
+
+def _note_own_index(draft: Draft) -> None:
+    # https://kubernetes.io/docs/concepts/workloads/controllers/job/#completion-mode
+    for container in draft.pod.get("containers") or () if draft.mode == INDEXED else ():
+        if any(
+            entry.get("name") == INDEX_VARIABLE and "value" in entry for entry in container.get("env") or ()
+        ):
+            draft.notes.append(
+                f"container {container.get('name')!r} sets {INDEX_VARIABLE} itself: Kubernetes leaves it "
+                "alone, so every index sees the same one"
+            )
 
 
 def _set_marks(draft: Draft, asked: JobSpec) -> None:

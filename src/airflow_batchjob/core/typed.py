@@ -115,5 +115,5 @@ def _not_text(value: Any, path: str) -> Iterator[Problem]:
             else "a number"
         )
         # The value itself may be a secret of an env entry.
-        why = f"YAML reads it as {kind}, where Kubernetes wants text"
+        why = f"{kind} stands where Kubernetes wants text"
         yield Problem(path, type(value).__name__, why, "Quote it")

@@ -359,6 +359,11 @@ class TestVariables:
             assert container["env"] == [{"name": "N", "value": "5"}]
             assert container["image"] == "w:1.10"
 
+    def test_unused_ones_are_noted(self) -> None:
+        notes = built(manifest=job(), variables={"DAY": "1"}).notes
+
+        assert any("DAY" in note for note in notes)
+
     def test_missing_ones_are_named_together_with_all_else(self) -> None:
         pod = {
             **POD,
@@ -379,6 +384,20 @@ class TestVariables:
         assert "requests.memory" in text
         assert "parallelism='many'" in text
         assert "completions='${N}': not a whole number" not in text
+
+
+class TestIndexVariable:
+    def test_a_value_of_the_authors_own_is_noted(self) -> None:
+        notes = built(image="i", env={"JOB_COMPLETION_INDEX": "0"}).notes
+
+        assert any("every index sees the same one" in note for note in notes)
+
+    def test_a_reference_to_the_index_is_not(self) -> None:
+        source = {"valueFrom": {"fieldRef": {"fieldPath": "metadata.labels['x']"}}}
+
+        notes = built(image="i", env={"JOB_COMPLETION_INDEX": source}).notes
+
+        assert not any("JOB_COMPLETION_INDEX" in note for note in notes)
 
 
 class TestPartialManifest:
