@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Protocol
 
+import msgspec
+
 from airflow_batchjob.core.job import Job
 from airflow_batchjob.core.marks import DeadlineMark, StandsFor, read_marks
 
@@ -89,6 +91,17 @@ def to_send_again(job: Job, limits: Limits, now: float) -> Sent | None:
     ran_before = start is not None and paused is not None and mark.since < paused
     late = paused is None and start is not None and start.timestamp() > mark.since + _LATE_START_SECONDS
     return to_send(job, limits, now) if ran_before or late else None
+
+
+def with_start(job: Job, before: Job | None) -> Job:
+    """Return `job` with the start that it had `before` its suspension, if the server has cleared it since.
+
+    From 1.36 on a suspension clears `startTime` in the same write that reports it.
+    """
+    if before is None or job.status.start_time is not None or suspended_at(job) is None:
+        return job
+    status = msgspec.structs.replace(job.status, start_time=before.status.start_time)
+    return msgspec.structs.replace(job, status=status)
 
 
 def suspended_at(job: Job) -> float | None:

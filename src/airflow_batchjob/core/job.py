@@ -18,14 +18,14 @@ class Read(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Base of what is read from the API: frozen, camelCase, unknown fields skipped."""
 
 
-class OwnerReference(Read):
+class OwnerReference(Read, frozen=True):
     kind: str = ""
     name: str = ""
     uid: str = ""
     controller: bool | None = None
 
 
-class Metadata(Read):
+class Metadata(Read, frozen=True):
     name: str = ""
     namespace: str = ""
     uid: str = ""
@@ -39,7 +39,7 @@ class Metadata(Read):
     owner_references: list[OwnerReference] = []
 
 
-class Condition(Read):
+class Condition(Read, frozen=True):
     """`status` is one of the *strings* "True", "False", "Unknown", all of them truthy."""
 
     type: str
@@ -49,7 +49,7 @@ class Condition(Read):
     last_transition_time: datetime | None = None
 
 
-class JobFields(Read):
+class JobFields(Read, frozen=True):
     """`.spec`. `success_policy` and `template` stay plain: they are copied, not reasoned about."""
 
     parallelism: int | None = None
@@ -66,7 +66,7 @@ class JobFields(Read):
     template: dict[str, Any] = {}
 
 
-class JobStatusFields(Read):
+class JobStatusFields(Read, frozen=True):
     """`.status` as written by the Job controller."""
 
     active: int = 0
@@ -81,7 +81,7 @@ class JobStatusFields(Read):
     conditions: list[Condition] = []
 
 
-class Job(Read):
+class Job(Read, frozen=True):
     """A batch/v1 Job."""
 
     metadata: Metadata

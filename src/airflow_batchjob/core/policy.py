@@ -12,7 +12,7 @@ from datetime import datetime, timezone
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
-from airflow_batchjob.core.clocks import Sent, active_seconds, suspended_at, to_send_again
+from airflow_batchjob.core.clocks import Sent, active_seconds, suspended_at, to_send_again, with_start
 from airflow_batchjob.core.diagnosis import diagnose
 from airflow_batchjob.core.event import Cause, Order, Verdict
 from airflow_batchjob.core.job import Job
@@ -41,6 +41,7 @@ class Memory:
     """What one supervisor keeps between looks. Losing it costs a note said twice, never a verdict."""
 
     last: Job | None = None
+    started: Job | None = None  # as it was when it last had a start; newer servers clear that on a pause
     held: Mapping[str, Held] = field(default_factory=lambda: MappingProxyType({}))
     scheduling: Scheduling = field(default_factory=Scheduling)
     pods: tuple[Pod, ...] = ()  # as listed last, as are the events
@@ -80,6 +81,7 @@ Decision: TypeAlias = Wait | Stop | Done
 
 class _Seen(NamedTuple):
     job: Job
+    timed: Job  # the same, with the start that its clock counts from
     look: Look
     order: Order
     memory: Memory
@@ -98,7 +100,7 @@ def decide(look: Look, order: Order, memory: Memory) -> tuple[Decision, Memory]:
         return Done(judge_vanished(memory.last, order)), memory
     marks, phase = read_marks(job), read_status(job).phase
     memory = _remember(look, job, memory)
-    seen = _Seen(job, look, order, memory)
+    seen = _Seen(job, with_start(job, memory.started), look, order, memory)
     if marks.holder != order.holder:
         return Done(taken_over(job, order)), memory
     if phase.is_final:
@@ -108,7 +110,7 @@ def decide(look: Look, order: Order, memory: Memory) -> tuple[Decision, Memory]:
     if order.wall_clock_end is not None and look.now >= order.wall_clock_end:
         return Stop(cause=Cause.EXECUTION_TIMEOUT, words="Airflow's execution_timeout has passed"), memory
     limit = order.deadline_seconds
-    if limit is not None and active_seconds(job, order.holder, look.now) >= limit:
+    if limit is not None and active_seconds(seen.timed, order.holder, look.now) >= limit:
         return Stop(cause=Cause.DEADLINE, words=f"deadline_seconds={limit} of active time has passed"), memory
     if phase is Phase.SUSPENDED or job.spec.suspend:
         return _wait(seen, _suspended_words(marks))
@@ -143,8 +145,9 @@ def _while_active(seen: _Seen) -> tuple[Decision, Memory]:
 
 def _remember(look: Look, job: Job, memory: Memory) -> Memory:
     """Keep what this look shows; what an older list of pods showed goes as soon as it may be wrong."""
-    held = job.spec.suspend or suspended_at(job) is not None
-    if held:
+    if job.status.start_time is not None:
+        memory = replace(memory, started=job)
+    if job.spec.suspend or suspended_at(job) is not None:
         # After a resume all clocks on capacity start anew.
         return replace(memory, last=job, scheduling=Scheduling(), pods=look.pods or (), events=())
     scheduling = memory.scheduling
@@ -158,7 +161,7 @@ def _remember(look: Look, job: Job, memory: Memory) -> Memory:
 
 
 def _wait(seen: _Seen, notes: tuple[Note, ...], *, due_at: float = float("inf")) -> tuple[Decision, Memory]:
-    job, look, order, memory = seen
+    job, timed, look, order, memory = seen
     at = datetime.fromtimestamp(look.now, tz=timezone.utc)
     diagnoses = map(note_of, diagnose(job, memory.pods, memory.events, now=at))
     saying = say((*look.notes, *notes, *diagnoses), memory.held, look.now)
@@ -166,11 +169,11 @@ def _wait(seen: _Seen, notes: tuple[Note, ...], *, due_at: float = float("inf"))
     if order.wall_clock_end is not None:
         ends.append(order.wall_clock_end)
     if order.deadline_seconds is not None and suspended_at(job) is None and job.status.start_time:
-        ends.append(look.now + order.deadline_seconds - active_seconds(job, order.holder, look.now))
+        ends.append(look.now + order.deadline_seconds - active_seconds(timed, order.holder, look.now))
     # A clock that is over has led to a stop already, which needs no second look at once.
     look_at = min((end for end in ends if end > look.now), default=float("inf"))
     leaving = _is_leaving(job, read_status(job).phase, read_marks(job))
-    resend = None if leaving else to_send_again(job, order, look.now)
+    resend = None if leaving else to_send_again(timed, order, look.now)
     waiting = Wait(notes=saying.now, look_at=look_at, pods_at=due_at, resend=resend)
     return waiting, replace(memory, held=saying.held)
 

@@ -59,6 +59,7 @@ class SmallCluster:
         self.lose_answer_of: set[str] = set()  # the request is done, its answer lost
         self.after: dict[str, Callable[[], object]] = {}  # happens once, before the answer arrives
         self.slow_to_die = False  # stopped Jobs stay FailureTarget until `gone`
+        self.clears_start = True  # on a suspension, as Kubernetes does from 1.36 on
         self.mute = False  # watches stay open and say nothing more
         self._changes: list[tuple[int, EventType, Object]] = []
         self._oldest = 0
@@ -127,7 +128,8 @@ class SmallCluster:
 
     def suspend(self, name: str) -> None:
         held = [condition("Suspended", "JobSuspended")]
-        self.update(name, spec={"suspend": True}, conditions=held, active=0, ready=0)
+        start = {"startTime": None} if self.clears_start else {}
+        self.update(name, spec={"suspend": True}, conditions=held, active=0, ready=0, **start)
 
     def resume(self, name: str) -> None:
         over = [condition("Suspended", "JobResumed", status="False")]

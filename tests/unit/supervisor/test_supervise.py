@@ -252,6 +252,10 @@ async def test_another_holder_ends_the_supervisor_without_a_verdict() -> None:
 
 # Clocks
 
+both_kinds_of_server = pytest.mark.parametrize(
+    "clears_start", [True, False], ids=["a pause clears the start (1.36)", "a pause keeps it (1.35)"]
+)
+
 
 @virtual_time
 async def test_the_deadline_stops_the_job_and_counts_as_one() -> None:
@@ -276,9 +280,11 @@ async def test_a_deadline_with_enough_successes_is_met() -> None:
     assert (verdict.outcome, verdict.cause) == (Outcome.MET, Cause.ENOUGH)
 
 
+@both_kinds_of_server
 @virtual_time
-async def test_suspended_time_does_not_count_for_the_deadline() -> None:
+async def test_suspended_time_does_not_count_for_the_deadline(clears_start: bool) -> None:
     at = await scene(deadline_seconds=500)
+    at.cluster.clears_start = clears_start
     watched = at.watched()
     at.cluster.start(at.name)
     await asyncio.sleep(200)
@@ -293,9 +299,11 @@ async def test_suspended_time_does_not_count_for_the_deadline() -> None:
     assert clock() - began == pytest.approx(300, abs=5)
 
 
+@both_kinds_of_server
 @virtual_time
-async def test_a_suspension_is_written_into_the_deadline_that_kubernetes_holds() -> None:
+async def test_a_suspension_is_written_into_the_deadline_that_kubernetes_holds(clears_start: bool) -> None:
     at = await scene(deadline_seconds=500)
+    at.cluster.clears_start = clears_start
     watched = at.watched()
     at.cluster.start(at.name)
     await asyncio.sleep(200)
@@ -309,9 +317,11 @@ async def test_a_suspension_is_written_into_the_deadline_that_kubernetes_holds()
     await given_up(watched)
 
 
+@both_kinds_of_server
 @virtual_time
-async def test_a_supervisor_that_starts_after_a_suspension_knows_what_was_spent() -> None:
+async def test_a_supervisor_that_starts_after_a_suspension_knows_what_was_spent(clears_start: bool) -> None:
     at = await scene(deadline_seconds=500)
+    at.cluster.clears_start = clears_start
     first = at.watched()
     at.cluster.start(at.name)
     await asyncio.sleep(200)
