@@ -52,40 +52,13 @@ class EventRecorder:
             warning: Whether something is wrong.
         """
         metadata = about["metadata"]
-        uid = metadata["uid"]
-        key = (uid, reason, message)
+        key = (metadata["uid"], reason, message)
         if key in self._said and self._again(key):
             return
-        namespace = metadata.get("namespace") or "default"
-        name = f"{metadata['name']}.{secrets.token_hex(8)}"
+        event = _event(about, kind, reason, message, component=component, warning=warning)
         time = format_time(self._clock())
-        self._store.create(
-            "events",
-            {
-                "apiVersion": "v1",
-                "kind": "Event",
-                "metadata": {"name": name, "namespace": namespace},
-                "involvedObject": {
-                    "apiVersion": API_VERSIONS.get(kind, "v1"),
-                    "kind": kind,
-                    "namespace": metadata.get("namespace") or "",
-                    "name": metadata["name"],
-                    "uid": uid,
-                    "resourceVersion": metadata.get("resourceVersion", ""),
-                },
-                "reason": reason,
-                "message": message,
-                "type": "Warning" if warning else "Normal",
-                "source": {"component": component},
-                "reportingComponent": component,
-                "reportingInstance": "",
-                "firstTimestamp": time,
-                "lastTimestamp": time,
-                "eventTime": None,
-                "count": 1,
-            },
-        )
-        self._said[key] = (namespace, name)
+        created = self._store.create("events", {**event, "firstTimestamp": time, "lastTimestamp": time})
+        self._said[key] = (created["metadata"]["namespace"], created["metadata"]["name"])
         while len(self._said) > self._most_events:
             _, oldest = self._said.popitem(last=False)
             self._store.delete("events", *oldest)
@@ -99,3 +72,31 @@ class EventRecorder:
         self._store.update("events", {**event, "count": (event.get("count") or 1) + 1, "lastTimestamp": time})
         self._said.move_to_end(key)
         return True
+
+
+def _event(about: Object, kind: str, reason: str, message: str, *, component: str, warning: bool) -> Object:
+    metadata = about["metadata"]
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {
+            "name": f"{metadata['name']}.{secrets.token_hex(8)}",
+            "namespace": metadata.get("namespace") or "default",
+        },
+        "involvedObject": {
+            "apiVersion": API_VERSIONS.get(kind, "v1"),
+            "kind": kind,
+            "namespace": metadata.get("namespace") or "",
+            "name": metadata["name"],
+            "uid": metadata["uid"],
+            "resourceVersion": metadata.get("resourceVersion", ""),
+        },
+        "reason": reason,
+        "message": message,
+        "type": "Warning" if warning else "Normal",
+        "source": {"component": component},
+        "reportingComponent": component,
+        "reportingInstance": "",
+        "eventTime": None,
+        "count": 1,
+    }

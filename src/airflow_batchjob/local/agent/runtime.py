@@ -148,6 +148,8 @@ class NodeAgent:
         node = pod["spec"].get("nodeName")
         if not node or (pod.get("status") or {}).get("phase") in _OVER:
             return
+        if self._store.get("nodes", "", node) is None:  # there is no machine to run it
+            return
         metadata = pod["metadata"]
         known = self._pods[metadata["uid"]] = _Pod((metadata["namespace"], metadata["name"]), node)
         known.task = asyncio.ensure_future(self._run(pod, known))
@@ -166,7 +168,8 @@ class NodeAgent:
             del self._pods[uid]
             if known.deadline is not None:
                 known.deadline.cancel()
-            if self._store.get("pods", *known.key) is None:
+            left = self._store.get("pods", *known.key)
+            if left is None or left["metadata"]["uid"] != uid:
                 self._throw_away(self._logs.pod_folder(uid))
 
     async def _live(self, pod: Object, known: _Pod) -> None:

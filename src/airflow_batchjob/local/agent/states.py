@@ -149,6 +149,27 @@ def pod_status(
         phase_: The phase.
         now: The time, aware; for conditions that change.
     """
+    status = {
+        **was,
+        "phase": phase_,
+        "conditions": _conditions(was.get("conditions") or [], _wanted_conditions(inits, mains, phase_), now),
+        "hostIP": ADDRESS,
+        "hostIPs": [{"ip": ADDRESS}],
+        "podIP": ADDRESS,
+        "podIPs": [{"ip": ADDRESS}],
+        "startTime": was.get("startTime") or format_time(now),
+        "containerStatuses": [container_status(view) for view in mains],
+    }
+    if inits:
+        status["initContainerStatuses"] = [container_status(view) for view in inits]
+    return status
+
+
+_Wanted = tuple[str, bool, tuple[str, str]]
+"""Type, whether it holds, and reason and message where it does not."""
+
+
+def _wanted_conditions(inits: tuple[View, ...], mains: tuple[View, ...], phase_: str) -> tuple[_Wanted, ...]:
     over = phase_ in ("Succeeded", "Failed")
     unready = [view.name for view in mains if not isinstance(view.state, Running)]
     ready = phase_ == "Running" and not unready
@@ -162,31 +183,15 @@ def pod_status(
         "ContainersNotInitialized",
         f"containers with incomplete status: [{' '.join(incomplete)}]",
     )
-    wanted = (
+    return (
         ("PodReadyToStartContainers", not over, ("", "")),
         ("Initialized", is_initialized, not_initialized),
         ("Ready", ready, not_ready),
         ("ContainersReady", ready, not_ready),
     )
-    status = {
-        **was,
-        "phase": phase_,
-        "conditions": _conditions(was.get("conditions") or [], wanted, now),
-        "hostIP": ADDRESS,
-        "hostIPs": [{"ip": ADDRESS}],
-        "podIP": ADDRESS,
-        "podIPs": [{"ip": ADDRESS}],
-        "startTime": was.get("startTime") or format_time(now),
-        "containerStatuses": [container_status(view) for view in mains],
-    }
-    if inits:
-        status["initContainerStatuses"] = [container_status(view) for view in inits]
-    return status
 
 
-def _conditions(
-    was: list[Object], wanted: tuple[tuple[str, bool, tuple[str, str]], ...], now: datetime
-) -> list[Object]:
+def _conditions(was: list[Object], wanted: tuple[_Wanted, ...], now: datetime) -> list[Object]:
     old = {condition["type"]: condition for condition in was}
     new = []
     for kind, holds, (reason, message) in wanted:

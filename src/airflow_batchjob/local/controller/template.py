@@ -36,22 +36,25 @@ class PodTemplate:
         self._annotations = metadata.get("annotations") or {}
         finalizers = metadata.get("finalizers") or []
         self._finalizers = [*(f for f in finalizers if f != TRACKING_FINALIZER), TRACKING_FINALIZER]
+        self._owner = {
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "name": self._job["name"],
+            "uid": self._job["uid"],
+            "controller": True,
+            "blockOwnerDeletion": True,
+        }
         self._spec = _prepare(template["spec"], indexed=self._indexed)
 
     def pod(self, new: NewPod) -> Object:
         """Return a pod to create, under a new name."""
         job = self._job
-        labels, annotations, spec = self._labels, self._annotations, self._spec
-        stem = f"{job['name']}-"
+        stem, labels, annotations, spec = f"{job['name']}-", self._labels, self._annotations, self._spec
         if self._indexed:
             index = str(new.index)
             stem = f"{job['name'][: LONGEST_PREFIX - len(index) - 2]}-{index}-"
             labels = {**labels, INDEX: index}
-            annotations = {**annotations, INDEX: index}
-            if new.failure_count is not None:
-                annotations[FAILURE_COUNT] = str(new.failure_count)
-            if new.ignored_count:
-                annotations[IGNORED_COUNT] = str(new.ignored_count)
+            annotations = {**annotations, **_index_annotations(new)}
             spec = {**spec, "hostname": f"{job['name']}-{index}"}
         stem = stem[:LONGEST_PREFIX]
         metadata = {
@@ -59,28 +62,22 @@ class PodTemplate:
             "generateName": stem,
             "namespace": job["namespace"],
             "labels": labels,
-            "annotations": annotations,
             "finalizers": self._finalizers,
-            "ownerReferences": [
-                {
-                    "apiVersion": "batch/v1",
-                    "kind": "Job",
-                    "name": job["name"],
-                    "uid": job["uid"],
-                    "controller": True,
-                    "blockOwnerDeletion": True,
-                }
-            ],
+            "ownerReferences": [self._owner],
         }
-        if not annotations:
-            del metadata["annotations"]
-        return {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": metadata,
-            "spec": spec,
-            "status": {"phase": "Pending"},
-        }
+        if annotations:
+            metadata["annotations"] = annotations
+        status = {"phase": "Pending"}
+        return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec, "status": status}
+
+
+def _index_annotations(new: NewPod) -> dict[str, str]:
+    annotations = {INDEX: str(new.index)}
+    if new.failure_count is not None:
+        annotations[FAILURE_COUNT] = str(new.failure_count)
+    if new.ignored_count:
+        annotations[IGNORED_COUNT] = str(new.ignored_count)
+    return annotations
 
 
 def _prepare(spec: Object, *, indexed: bool) -> Object:

@@ -21,6 +21,7 @@ from airflow_batchjob.local.launcher.protocol import Ended, Refused, Report, Req
 MEMORY_SAMPLE_SECONDS = 0.25  # what a command allocates and frees between two samples is not seen
 SWEEP_SECONDS = 0.25  # between two looks for processes that have left their container's session
 LAST_KILL_SECONDS = 5.0  # what SIGKILL has not ended by then sits in the kernel
+REPORTS_HELD = 16  # hundreds of starts may come at once, and the first is not to wait for the last
 _TAKEN_AT_ONCE = 1024 * 1024
 
 
@@ -88,6 +89,8 @@ class Launcher:
         *lines, self._unread = (self._unread + taken).split(b"\n")
         for line in lines:
             self._obey(self._requests.decode(line))
+            if len(self._reports) >= REPORTS_HELD:
+                self._send()
 
     def _obey(self, request: Request) -> None:
         if isinstance(request, Start):

@@ -26,15 +26,7 @@ def node_object(machine: Machine, now: datetime) -> Object:
         "kind": "Node",
         "metadata": {
             "name": machine.name,
-            "labels": {
-                HOSTNAME_LABEL: machine.name,
-                "kubernetes.io/os": platform.system().lower(),
-                "kubernetes.io/arch": {"x86_64": "amd64", "aarch64": "arm64"}.get(
-                    platform.machine(), platform.machine()
-                ),
-                CAPACITY_LABEL: machine.capacity.value,
-                **machine.labels,
-            },
+            "labels": _labels(machine),
         },
         "spec": {"taints": [dict(taint) for taint in machine.taints]} if machine.taints else {},
         "status": {
@@ -63,6 +55,17 @@ def node_object(machine: Machine, now: datetime) -> Object:
                 "containerRuntimeVersion": "process://1",
             },
         },
+    }
+
+
+def _labels(machine: Machine) -> Object:
+    architectures = {"x86_64": "amd64", "aarch64": "arm64"}
+    return {
+        HOSTNAME_LABEL: machine.name,
+        "kubernetes.io/os": platform.system().lower(),
+        "kubernetes.io/arch": architectures.get(platform.machine(), platform.machine()),
+        CAPACITY_LABEL: machine.capacity.value,
+        **machine.labels,
     }
 
 

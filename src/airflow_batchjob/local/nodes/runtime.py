@@ -177,6 +177,10 @@ class NodeKeeper:
                 self._later(("gone", uid), GONE_AFTER_SECONDS, self._clear, name, frozenset(pods))
             elif change.type == "MODIFIED" and _evicting_taints(change.object):
                 asyncio.get_running_loop().call_soon(self._evict_intolerant, name)
+        elif change.kind == "pods" and change.type == "ADDED":
+            node, uid = change.object["spec"].get("nodeName"), change.object["metadata"]["uid"]
+            if node and self._store.get("nodes", "", node) is None:
+                self._later(("gone", uid), GONE_AFTER_SECONDS, self._clear, node, frozenset([uid]))
 
     def _pods_on(self, node: str) -> list[Object]:
         return [pod for pod in self._store.list("pods") if pod["spec"].get("nodeName") == node]
