@@ -51,6 +51,7 @@ with DAG(
         image="python:3.12-slim",
         command=[sys.executable, str(PROGRAM), "{{ ti.xcom_pull('list_files')['folder'] }}"],
         completions=listed["shards"],
+        parallelism=8,
         container_resources={"requests": {"cpu": "1", "memory": "512Mi"}},
         retries_per_index=2,
         deadline_seconds=600,
