@@ -20,6 +20,8 @@ TOOK := $$(( $$(date +%s) - started )) s
 help:
 	@echo "make demo    run the example pipeline in Airflow, on a local cluster: live progress, then a report"
 	@echo "make test    run the tests          (ARGS=… goes to pytest)"
+	@echo "make test-cluster  contract and product on real Kubernetes, two versions (root, Linux, Go; 25 to 60 minutes)"
+	@echo "make cluster  leave real Kubernetes running, say how to use it (VERSION=1.34); make cluster-stop"
 	@echo "make check   format, lint, types, layers, docs: look, change nothing"
 	@echo "make fix     mend what check found, where a tool can"
 	@echo "make docs    write the generated parts of docs/ anew"
@@ -38,6 +40,17 @@ demo: $(READY)
 
 test: $(READY)
 	@$(CLOCK); $(BIN)/python -m pytest $(ARGS) && echo "test: passed in $(TOOK)"
+
+# Real Kubernetes: tests/cluster/.
+.PHONY: test-cluster cluster cluster-stop
+test-cluster: $(READY)
+	@$(BIN)/python -m tests.cluster test
+
+cluster: $(READY)
+	@$(BIN)/python -m tests.cluster start $(VERSION)
+
+cluster-stop: $(READY)
+	@$(BIN)/python -m tests.cluster stop
 
 check: $(READY)
 	@$(CLOCK); $(MAKE) --no-print-directory --keep-going format-check lint types contracts docs-check \

@@ -94,7 +94,8 @@ class Node:
             subprocess.run(["umount", "-l", mount], check=False, timeout=30)
 
     def forget(self) -> None:
-        """Remove what the node left in the machine: its cgroups and its bridge."""
+        """Remove what the node left in the machine: its name, its cgroups and its bridge."""
+        _unname_loopback(self.spec.name)
         for controller in Path("/sys/fs/cgroup").iterdir():
             group = controller / self._cgroup.strip("/")
             if group.is_dir():
@@ -235,7 +236,8 @@ SystemdCgroup = false
         answer = subprocess.run(
             [
                 str(self.plane.binary), "kubectl", f"--kubeconfig={self.plane.kubeconfig}",
-                "get", "node", self.spec.name, "-o", "jsonpath={.status.conditions[?(@.type=='Ready')].status}",
+                "get", "node", self.spec.name,
+                "-o", "jsonpath={.status.conditions[?(@.type=='Ready')].status}",
             ],
             capture_output=True, check=False, timeout=30,
         )  # fmt: skip
@@ -268,9 +270,19 @@ def _own_address() -> str:
 
 def _name_loopback(name: str) -> None:
     # The apiserver reaches a kubelet by the node's host name, so logs stay on loopback.
-    if not re.search(rf"\s{re.escape(name)}(\s|$)", HOSTS.read_text()):
-        with HOSTS.open("a") as file:
-            file.write(f"127.0.0.1 {name}\n")
+    _unname_loopback(name)
+    with HOSTS.open("a") as file:
+        file.write(_hosts_line(name))
+
+
+def _unname_loopback(name: str) -> None:
+    lines = HOSTS.read_text().splitlines(keepends=True)
+    if (kept := [line for line in lines if line != _hosts_line(name)]) != lines:
+        HOSTS.write_text("".join(kept))  # in place: in a container the file is mounted and cannot be replaced
+
+
+def _hosts_line(name: str) -> str:
+    return f"127.0.0.1 {name}\n"
 
 
 def _remove_cgroup(folder: Path) -> None:

@@ -17,7 +17,8 @@ from pathlib import Path
 import psutil
 
 STOP_GRACE_SECONDS = 5.0  # an apiserver with open watches does not leave on SIGTERM for long
-LOG_LINES_SHOWN = 25
+LOG_LINES_SHOWN = 25  # of a server that died
+LIVE_LINES_SHOWN = 8
 MARK = "BATCHJOB_TEST_CLUSTER"
 
 
@@ -41,6 +42,7 @@ class Processes:
         self.folder = folder
         self.folder.mkdir(parents=True, exist_ok=True)
         self._record = folder / "processes.json"
+        self._children: list[subprocess.Popen[bytes]] = []
 
     def start(self, name: str, command: Sequence[str | Path], env: Mapping[str, str] | None = None) -> None:
         """Start one server in a session of its own; its output goes to `<name>.log`."""
@@ -53,13 +55,15 @@ class Processes:
                 env={**os.environ, **(env or {}), MARK: str(self.folder)},
                 start_new_session=True,
             )
+        self._children.append(child)
         self._write({**self._read(), name: [child.pid, psutil.Process(child.pid).create_time()]})
 
     def log_of(self, name: str) -> Path:
         return self.folder / f"{name}.log"
 
     def tail_of(self, name: str) -> str:
-        return log_tail(self.log_of(name))
+        """Return the last lines of a server's log; fewer while it lives."""
+        return log_tail(self.log_of(name), LIVE_LINES_SHOWN if self.is_running(name) else LOG_LINES_SHOWN)
 
     def names(self) -> list[str]:
         """Return the servers that were started and not stopped."""
@@ -108,15 +112,20 @@ class Processes:
                     process.kill()
                     process.wait(STOP_GRACE_SECONDS)
         self._sweep()
+        for child in self._children:
+            child.poll()
         self._record.unlink(missing_ok=True)
 
     def _sweep(self) -> None:
         # A run killed between a start and its record leaves a server that only its environment tells of.
         # The shims of a node carry the mark too: they are the node's to end, with their containers.
+        killed = []
         for process in psutil.process_iter():
             with contextlib.suppress(psutil.Error):
                 if process.environ().get(MARK) == str(self.folder) and "shim" not in process.name():
                     process.kill()
+                    killed.append(process)
+        psutil.wait_procs(killed, timeout=STOP_GRACE_SECONDS)
 
     def _process(self, name: str) -> psutil.Process | None:
         pid, started = self._read().get(name, (0, 0.0))

@@ -18,7 +18,7 @@ RESULTS = ROOT / "build" / "cluster"
 SUITES = ("tests/contract", "tests/real")
 LOCAL = "local"
 MARKS = {"passed": "ok", "failed": "FAILED", "error": "ERROR", "skipped": "-"}
-ABSENT = "-"
+ABSENT = "."  # not collected, or the run broke off
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

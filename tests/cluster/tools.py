@@ -55,11 +55,8 @@ def missing_go() -> str | None:
     found = re.match(r"go(\d+)\.(\d+)", said)
     if found and (int(found[1]), int(found[2])) >= (1, 21):
         return None
-    wanted = max(
-        re.findall(
-            r"^go (\S+)", "\n".join((HERE / f"v{v}" / "go.mod").read_text() for v in VERSIONS), re.MULTILINE
-        )
-    )
+    modules = "\n".join((HERE / f"v{version}" / "go.mod").read_text() for version in VERSIONS)
+    wanted = max(re.findall(r"^go (\S+)", modules, re.MULTILINE))
     return GO_HELP.format(wanted=wanted, found=f" ({said.strip()} is here)" if said else "")
 
 
@@ -98,7 +95,6 @@ def _is_static(program: Path) -> bool:
     if not program.exists():
         return False
     data = program.read_bytes()
-    start, size, count = struct.unpack_from("<Q", data, 32)[0], *struct.unpack_from("<HH", data, 54)
-    return all(
-        struct.unpack_from("<I", data, start + size * number)[0] != PT_INTERP for number in range(count)
-    )
+    start, size, count = *struct.unpack_from("<Q", data, 32), *struct.unpack_from("<HH", data, 54)
+    headers = (struct.unpack_from("<I", data, start + size * number)[0] for number in range(count))
+    return PT_INTERP not in headers
