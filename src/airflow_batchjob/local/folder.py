@@ -7,7 +7,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -124,13 +124,22 @@ class ClusterFolder:
         if running is None:
             return False
         for number, seconds in ((signal.SIGTERM, STOP_SECONDS), (signal.SIGKILL, KILL_SECONDS)):
-            try:
-                os.kill(running.pid, number)
-            except ProcessLookupError:
-                return True
+            if self.is_held():
+                with suppress(ProcessLookupError):
+                    os.kill(running.pid, number)
             end = time.monotonic() + seconds
             while time.monotonic() < end:
-                if not self.is_held():
+                if not self.is_held() and _has_ended(running.pid):
                     return True
                 time.sleep(_LOOK_SECONDS)
         raise TimeoutError(f"process {running.pid} did not end within {STOP_SECONDS + KILL_SECONDS:.0f} s")
+
+
+def _has_ended(pid: int) -> bool:
+    with suppress(ChildProcessError):  # only who started it can, and must, take note of its end
+        os.waitpid(pid, os.WNOHANG)
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    return False
