@@ -27,6 +27,8 @@ DAY_SECONDS = 24 * 3600
 MET_TTL_SECONDS = DAY_SECONDS
 NOT_MET_TTL_SECONDS = 7 * DAY_SECONDS
 
+_FAILED_BY_PODS = frozenset({Cause.TOO_FEW, Cause.FAIL_JOB_RULE, Cause.DEADLINE})
+
 
 async def conclude(client: JobClient, order: Order, verdict: Verdict, *, log: logging.Logger) -> Verdict:
     """Show failed indexes' logs, write the report, then let the Job go if that was asked for.
@@ -45,7 +47,7 @@ async def conclude(client: JobClient, order: Order, verdict: Verdict, *, log: lo
     if verdict.outcome is Outcome.NOT_OURS or verdict.cause is Cause.VANISHED:
         return verdict
     verdict = await whole(client, order, verdict, log=log)
-    if verdict.outcome is not Outcome.MET or verdict.failed:
+    if verdict.failed or verdict.cause in _FAILED_BY_PODS:
         verdict = await _with_causes(client, order, verdict, log)
     if await _report(client, order, verdict, log) and _may_be_deleted(order, verdict):
         await _delete(client, verdict, log)
@@ -77,7 +79,8 @@ async def whole(client: JobClient, order: Order, verdict: Verdict, *, log: loggi
 async def _with_causes(client: JobClient, order: Order, verdict: Verdict, log: logging.Logger) -> Verdict:
     """Show the tails of failed indexes' logs, and return the verdict with what they and the pods say."""
     ref = verdict.job
-    failed = IndexSet.parse(verdict.failed_indexes) if order.indexed else None
+    # Without a budget per index, and after a FailJob rule, no index is listed: then every failed pod speaks.
+    failed = IndexSet.parse(verdict.failed_indexes) if order.indexed and verdict.failed else None
     try:
         pods = (await client.list_pods(ref.namespace, f"{CONTROLLER_UID}={ref.uid}")).items
         choice = read_log_choice(order.logs, order.completions)

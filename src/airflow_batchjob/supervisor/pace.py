@@ -19,7 +19,8 @@ class Pace:
         between_looks_seconds: At least, between two looks at one Job.
         pods_seconds: At least, between two lists of one Job's pods.
         most_pods_seconds: For the largest Jobs.
-        events_seconds: Without any pod, before the Job's events are asked for; and between askings.
+        events_seconds: Without any pod, before the Job's events are asked for; then twice as long each time.
+        most_events_seconds: The longest time between two askings.
         progress_seconds: Between progress lines.
         longest_outage_seconds: The longest pause between attempts while the API does not answer.
     """
@@ -32,6 +33,7 @@ class Pace:
     pods_seconds: float = 5.0
     most_pods_seconds: float = 60.0
     events_seconds: float = 30.0
+    most_events_seconds: float = 600.0
     progress_seconds: float = 30.0
     longest_outage_seconds: float = 30.0
 

@@ -41,6 +41,7 @@ class Sideways:
         self._pause = pace.pods_seconds
         self._pods_due = 0.0  # on the loop's clock, as all times here
         self._events_due: float | None = None
+        self._events_pause = pace.events_seconds
 
     async def __aenter__(self) -> Self:
         return self
@@ -112,16 +113,15 @@ class Sideways:
         self._follower.see(self._pods)
 
     async def _list_events(self, job: Job) -> None:
-        if not wants_events(job):
-            self._events_due, self.events = None, ()
+        if "events" in self._forbidden or not wants_events(job):
+            self._events_due, self._events_pause, self.events = None, self._pace.events_seconds, ()
             return
         if self._events_due is None:
-            self._events_due = _now() + self._pace.events_seconds
-        if "events" in self._forbidden:
-            self._events_due = float("inf")
+            self._events_due = _now() + self._events_pause
         if _now() < self._events_due:
             return
-        self._events_due = _now() + self._pace.events_seconds
+        self._events_due = _now() + self._events_pause
+        self._events_pause = min(self._pace.most_events_seconds, self._events_pause * 2)
         selector = f"involvedObject.uid={job.metadata.uid}"
         try:
             self.events = tuple(await self._client.list_events(job.metadata.namespace, selector))

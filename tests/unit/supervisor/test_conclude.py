@@ -159,6 +159,24 @@ async def test_tails_and_causes_come_from_the_failed_indexes_pods(caplog: pytest
 
 
 @virtual_time
+async def test_where_no_index_is_listed_every_failed_pod_speaks() -> None:
+    cluster = SmallCluster()
+    order = await submit(cluster, request(logs="failed"), log=LOG, clock=clock)
+    assert isinstance(order, Order)
+    cluster.end(order.job.name, "Failed", "BackoffLimitExceeded", failed=2)
+    state = {"terminated": {"exitCode": 3, "reason": "Error"}}
+    cluster.pods = [
+        pod_of(order.job, index, "Failed", containerStatuses=[{"name": "main", "state": state}])
+        for index in (1, 3)
+    ]
+    verdict = await supervise(cluster, order, log=LOG, clock=clock)
+
+    told = await conclude(cluster, order, verdict, log=LOG)
+
+    assert told.causes == "2x exit 3 in main"
+
+
+@virtual_time
 async def test_pods_that_cannot_be_read_are_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     cluster = SmallCluster()
     order, verdict = await ended(cluster, met=False)
