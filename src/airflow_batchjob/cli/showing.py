@@ -40,6 +40,7 @@ def _plainly(log: logging.Logger) -> Iterator[Show | None]:
 @contextmanager
 def _on_terminal(log: logging.Logger, title: str) -> Iterator[Show | None]:
     from rich.console import Console
+    from rich.highlighter import NullHighlighter
     from rich.logging import RichHandler
     from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as Bars
@@ -47,7 +48,7 @@ def _on_terminal(log: logging.Logger, title: str) -> Iterator[Show | None]:
     from airflow_batchjob.core.progress import progress_line
 
     console = Console(stderr=True)
-    handler = RichHandler(console=console, show_path=False, markup=False, highlighter=None)
+    handler = RichHandler(console=console, show_path=False, markup=False, highlighter=NullHighlighter())
     columns = (
         SpinnerColumn(),
         TextColumn("{task.description}", markup=False),
