@@ -17,7 +17,7 @@ from airflow.sdk.execution_time.comms import GetTaskStates, TaskStatesResult
 from airflow.sdk.execution_time.supervisor import set_supervisor_comms
 
 from airflow_batchjob import BatchJobOperator
-from airflow_batchjob.operators.running import TaskCutError
+from airflow_batchjob.core.errors import TaskCutError
 from airflow_batchjob.triggers.batchjob import BatchJobTrigger
 from tests.dags.airflow_tasks import TaskInstance, prepared
 
@@ -147,7 +147,7 @@ def sigterm_when_submitted(task: Any, ti: TaskInstance) -> Iterator[None]:
 
 @each_state
 def test_a_worker_that_is_told_to_end(batchjob_cluster, state, stopped):
-    task, ti, context = sleeping(deferrable=False)
+    task, ti, context = sleeping(ti=TaskInstance(task_id="work", max_tries=1), deferrable=False)
 
     with (
         set_supervisor_comms(Airflow(ti, state)),
@@ -187,3 +187,41 @@ def test_airflows_own_timeout_stops_without_asking(batchjob_cluster):
         task.execute(context)
 
     assert is_stopped(batchjob_cluster, ti)
+
+
+def test_a_worker_that_shuts_down_in_the_last_try_leaves_nothing_behind(batchjob_cluster):
+    task, ti, context = sleeping(deferrable=False)
+
+    with (
+        set_supervisor_comms(Airflow(ti, "running")),
+        sigterm_when_submitted(task, ti),
+        pytest.raises(TaskCutError),
+    ):
+        task.execute(context)
+
+    assert is_stopped(batchjob_cluster, ti)
+
+
+@pytest.mark.parametrize("deferrable", [True, False])
+def test_a_kill_between_submitting_and_waiting(batchjob_cluster, deferrable):
+    class Killing(TaskInstance):
+        def xcom_push(self, key: str, value: Any) -> None:
+            super().xcom_push(key, value)
+            task.on_kill()
+
+    task, ti, context = sleeping(ti=Killing(task_id="work"), deferrable=deferrable)
+
+    with set_supervisor_comms(Airflow(ti, "failed")), pytest.raises(TaskCutError):
+        task.execute(context)
+
+    assert is_stopped(batchjob_cluster, ti)
+
+
+def test_a_kill_before_anything_was_submitted(batchjob_cluster):
+    task, ti, context = sleeping()
+    task.on_kill()
+
+    with pytest.raises(TaskCutError):
+        task.execute(context)
+
+    assert ti.xcoms == {}

@@ -69,7 +69,11 @@ def fired(pause: TaskDeferred) -> dict[str, Any]:
 
 def run(task: Any, context: Any) -> Any:
     pause = deferred(task, context)
-    return getattr(task, pause.method_name)(context, event=fired(pause), **(pause.kwargs or {}))
+    return resumed(task, context, fired(pause))
+
+
+def resumed(task: Any, context: Any, event: Any) -> Any:
+    return task.resume_execution("resume", {"event": event}, context)
 
 
 def job(cluster: Any, ti: TaskInstance) -> dict[str, Any]:
@@ -131,7 +135,7 @@ def test_resuming_twice_with_one_event_says_the_same():
     task, _, context = work(completions=2, on_finish="delete")
     event = fired(deferred(task, context))
 
-    assert task.resume(context, event=event) == task.resume(context, event=event)
+    assert resumed(task, context, event) == resumed(task, context, event)
 
 
 def test_two_triggers_of_one_job_say_the_same():
@@ -193,7 +197,7 @@ def test_a_job_that_someone_deletes_has_an_unknown_end(batchjob_cluster):
     batchjob_cluster.reach.ask("DELETE", path)
 
     with pytest.raises(OutcomeUnknownError):
-        task.resume(context, event=fired(pause))
+        resumed(task, context, fired(pause))
 
 
 def test_the_next_try_attaches_to_what_still_runs():
@@ -224,7 +228,7 @@ class TestTheExecutionTimeout:
         pause = deferred(task, context)
 
         with pytest.raises(DeadlineError, match="execution_timeout"):
-            task.resume(context, event=fired(pause))
+            resumed(task, context, fired(pause))
         assert job(batchjob_cluster, ti)["status"]["conditions"][-1]["type"] == "Failed"
 
     def test_has_a_later_backstop_in_airflow(self):

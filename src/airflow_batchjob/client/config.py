@@ -6,6 +6,8 @@ Kubernetes provider's own operators. They are imported when used: that costs abo
 
 from __future__ import annotations
 
+import asyncio
+import importlib
 import os
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -179,6 +181,8 @@ async def connect(settings: ClusterSettings, *, waiting: Waiting | None = None) 
     from airflow_batchjob.client.kubernetes import KubernetesClient
     from airflow_batchjob.client.transport import Transport
 
+    # In a thread: it takes about a second, for which a triggerer's other triggers would stand still.
+    await asyncio.to_thread(importlib.import_module, "kubernetes_asyncio.config")
     source = ClusterConfig.of(settings)
     first = await source.loaded()
     unused = [first]

@@ -11,6 +11,7 @@
     │   ├── ExpiredError           410: list again                         the caller lists again
     │   └── ApiUnavailableError    429, 5xx, no answer                     yes
     ├── ForeignJobError            the name or identity is someone else's  no
+    ├── TaskCutError               the task's process was told to end      yes
     └── JobFailedError             the Job ended, not met
         ├── ThresholdNotMetError   too few indexes succeeded               yes
         ├── StockOutError          no capacity came                        yes
@@ -94,6 +95,12 @@ class ApiUnavailableError(ApiError):
 
 class ForeignJobError(BatchJobError):
     """A Job stands where ours should, and it is not ours."""
+
+
+class TaskCutError(BatchJobError):
+    """The process that saw to the Job was told to end before the Job had ended."""
+
+    retryable = True
 
 
 class JobFailedError(BatchJobError):

@@ -21,7 +21,7 @@ from airflow_batchjob.compat import (
     TaskDeferralTimeout,
     incarnation,
 )
-from airflow_batchjob.core.errors import DeadlineError, JobFailedError, SpecError
+from airflow_batchjob.core.errors import DeadlineError, JobFailedError, SpecError, TaskCutError
 from airflow_batchjob.core.event import Cause, OnFinish, Order, Verdict
 from airflow_batchjob.core.identity import Again
 from airflow_batchjob.core.manifest import Built, build
@@ -31,7 +31,7 @@ from airflow_batchjob.core.status import read_status
 from airflow_batchjob.hooks.batchjob import BatchJobHook
 from airflow_batchjob.hooks.instance import instance_name, warn_of_default_instance
 from airflow_batchjob.operators.parameters import spec_of
-from airflow_batchjob.operators.running import Cut, Runner, TaskCutError
+from airflow_batchjob.operators.running import Cut, Runner
 from airflow_batchjob.supervisor.request import Request
 from airflow_batchjob.supervisor.submit import submit
 from airflow_batchjob.supervisor.supervise import supervise
@@ -157,6 +157,19 @@ async def submit_job(attempt: Attempt) -> Order | Ended:
     return answer
 
 
+def leave_if_cut(attempt: Attempt, order: Order) -> None:
+    """Where a kill came between two coroutines, see to the Job, and end the task."""
+    if attempt.runner.cut is None:
+        return
+
+    async def leave() -> None:
+        async with await connect(attempt.settings) as client:
+            await _leave(client, attempt, order)
+
+    Runner().run(leave())
+    raise attempt.runner.error()
+
+
 async def wait_here(attempt: Attempt, order: Order) -> Ended:
     """See the Job through in the worker."""
     async with await connect(attempt.settings) as client:
@@ -241,7 +254,8 @@ async def _leave(client: JobClient, attempt: Attempt, order: Order | None) -> No
     if attempt.runner.cut is Cut.TIMED_OUT:
         reason, cause = "Airflow's execution_timeout has passed", Cause.EXECUTION_TIMEOUT
     else:
-        reason, cause = await reason_to_stop(attempt.task, attempt.log), Cause.STOPPED
+        is_last = attempt.request.try_number > attempt.request.max_tries
+        reason, cause = await reason_to_stop(attempt.task, attempt.log, is_last_try=is_last), Cause.STOPPED
     if not reason:
         return
     if order is None:

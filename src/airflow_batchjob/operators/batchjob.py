@@ -223,7 +223,7 @@ class BatchJobOperator(BaseOperator):
 
     def resolve_template_files(self) -> None:
         """Check the manifest's file: called when the DAG is complete, and its folders are known."""
-        if rendering.is_file_name(self.manifest) and self.has_dag():  # type: ignore[no-untyped-call]  # Airflow's own isn't annotated
+        if rendering.is_file_name(self.manifest) and self.has_dag():  # type: ignore[no-untyped-call]
             text = rendering.read_file(os.fspath(self.manifest), self.get_template_env(self.dag))
             parameters.check(self, manifest=text)
 
@@ -242,6 +242,7 @@ class BatchJobOperator(BaseOperator):
                 ended = self._runner.run(trying.submit_job(attempt))
                 if not isinstance(ended, trying.Ended):
                     self._push(context, trying.job_facts(ended))
+                    trying.leave_if_cut(attempt, ended)
                     if self.deferrable:
                         trying.defer(self, context, ended)
                     ended = self._runner.run(trying.wait_here(attempt, ended))
@@ -249,15 +250,12 @@ class BatchJobOperator(BaseOperator):
 
     def resume(self, context: Context, event: dict[str, Any], **_: Any) -> dict[str, Any]:
         """Tell how the Job ended that the trigger saw through. Safe to call twice with one event."""
-        from airflow_batchjob.operators import attempt as trying
         from airflow_batchjob.triggers.batchjob import Report
 
         report = Report.from_payload(event)
-        with no_useless_retries():
-            if report.verdict is not None:
-                return self._finish(context, report.order, report.verdict)
-            with trying.nothing_left_behind(self, context):
-                raise report.as_error()
+        if report.verdict is None:
+            raise report.as_error()
+        return self._finish(context, report.order, report.verdict)
 
     def resume_execution(
         self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context
@@ -284,18 +282,8 @@ class BatchJobOperator(BaseOperator):
         sys.stdout.write(write_yaml(job.manifest))
 
     def stated_namespace(self, context: Context) -> str | None:
-        """Return the namespace that parameters or manifest name, for whoever looks for the Job.
-
-        None where neither does: the connection decides then.
-        """
-        env = self.get_template_env(self.dag)
-        given, manifest, variables = (
-            self.render_template(value, context, env)
-            for value in (self.namespace, self.manifest, self.variables)
-        )
-        if not given and rendering.is_file_name(manifest):
-            manifest = rendering.render_file(os.fspath(manifest), env, context)
-        return given or rendering.namespace_in(manifest, variables or {})
+        """Return the namespace that parameters or manifest name; None: the connection decides."""
+        return rendering.stated_namespace(self, context)
 
     def _push(self, context: Context, values: Mapping[str, Any]) -> None:
         if self.do_xcom_push:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_batchjob.client.config import connect
 from airflow_batchjob.compat import AirflowSkipException
+from airflow_batchjob.core.errors import ApiError
 from airflow_batchjob.core.event import Cause, Order, Verdict
 from airflow_batchjob.core.policies import SKIP, read_exit_codes
 from airflow_batchjob.core.report import error_for, result_of
@@ -42,8 +43,13 @@ async def conclude_job(
     given: BatchJobOperator, settings: ClusterSettings, order: Order, verdict: Verdict
 ) -> Ending:
     """Report the verdict on the Job, and say how the task ends. Safe to repeat."""
-    async with await connect(settings) as client:
-        told = await conclude(client, order, verdict, log=logger_of(given))
+    log = logger_of(given)
+    try:
+        async with await connect(settings) as client:
+            told = await conclude(client, order, verdict, log=log)
+    except ApiError as trouble:  # how the Job ended stands, reported or not
+        log.warning("The verdict could not be written onto Job %s: %s", verdict.job, trouble)
+        told = verdict
     error = skip_for(told, given.exit_codes or {}) or error_for(told, order)
     return Ending(result_of(told), error)
 

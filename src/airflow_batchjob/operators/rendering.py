@@ -20,6 +20,9 @@ from airflow_batchjob.core.variables import substitute
 
 if TYPE_CHECKING:
     import jinja2
+    from airflow.sdk import Context
+
+    from airflow_batchjob.operators.batchjob import BatchJobOperator
 
 _SUFFIXES = (".yaml", ".yml", ".json")
 _RAW = "Put {% raw %} and {% endraw %} around what Jinja must leave alone"
@@ -75,6 +78,18 @@ def render_file(name: str, env: jinja2.Environment, context: Mapping[str, Any]) 
     text = read_file(name, env)
     with explained("manifest", name):
         return str(env.from_string(text).render(**context))
+
+
+def stated_namespace(given: BatchJobOperator, context: Context) -> str | None:
+    """Return the namespace that an operator's parameters or its manifest name, rendered for `context`."""
+    env = given.get_template_env(given.dag)
+    namespace, manifest, variables = (
+        given.render_template(value, context, env)
+        for value in (given.namespace, given.manifest, given.variables)
+    )
+    if not namespace and is_file_name(manifest):
+        manifest = render_file(os.fspath(manifest), env, context)
+    return namespace or namespace_in(manifest, variables or {})
 
 
 def namespace_in(manifest: Any, variables: Mapping[str, Any]) -> str | None:

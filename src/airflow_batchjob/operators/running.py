@@ -17,6 +17,7 @@ from types import FrameType
 from typing import Any, TypeVar
 
 from airflow_batchjob.compat import AirflowTaskTimeout
+from airflow_batchjob.core.errors import TaskCutError
 
 T = TypeVar("T")
 
@@ -26,10 +27,6 @@ class Cut(str, Enum):
 
     KILLED = "killed"  # SIGTERM: by a user, or the worker shuts down
     TIMED_OUT = "timed out"  # Airflow's execution_timeout
-
-
-class TaskCutError(Exception):
-    """The task's process was told to end. Never let `execute` return normally after this."""
 
 
 class Runner:
@@ -49,14 +46,14 @@ class Runner:
         """
         if self.cut is not None:
             coroutine.close()
-            raise self._error()
+            raise self.error()
         with self._alarm_handed_over():
             try:
                 done = asyncio.run(self._main(coroutine))
             except asyncio.CancelledError:
-                raise self._error() from None
+                raise self.error() from None
         if self.cut is not None:
-            raise self._error()
+            raise self.error()
         return done
 
     def kill(self) -> None:
@@ -77,7 +74,8 @@ class Runner:
         if self._loop is not None and self._task is not None:
             self._loop.call_soon_threadsafe(self._task.cancel)
 
-    def _error(self) -> BaseException:
+    def error(self) -> BaseException:
+        """Return what ends the task."""
         if self.cut is Cut.TIMED_OUT:
             return AirflowTaskTimeout("Airflow's execution_timeout has passed")
         return TaskCutError("The task was told to end before its Job had ended")

@@ -28,12 +28,20 @@ ASK_SECONDS = 1.0
 STOP_SECONDS = 2.5
 
 
-async def reason_to_stop(task: TaskKey, log: Logger) -> str:
-    """Return why a task's Job must not go on, "" if it may, or if Airflow doesn't tell."""
+async def reason_to_stop(task: TaskKey, log: Logger, *, is_last_try: bool = False) -> str:
+    """Return why a task's Job must not go on, "" if it may, or if Airflow doesn't tell.
+
+    Args:
+        task: Whose Job it is.
+        log: Says what was decided.
+        is_last_try: The task fails of this kill, and has no try left: its Job would run unwatched.
+    """
     state = await task_state(task, timeout_seconds=ASK_SECONDS)
     if state is None:
         log.warning("Airflow does not tell the state of %s, so its Job goes on", task)
         return ""
+    if state == "running" and is_last_try:
+        return "the task's process was told to end, and no try is left"
     if state not in ENDED_STATES:
         log.info("%s is %s: its Job goes on, the next to come attaches to it", task, state)
         return ""

@@ -10,7 +10,8 @@ import pytest
 from airflow.sdk.exceptions import AirflowTaskTimeout
 from airflow.sdk.execution_time.timeout import timeout
 
-from airflow_batchjob.operators.running import Runner, TaskCutError
+from airflow_batchjob.core.errors import TaskCutError
+from airflow_batchjob.operators.running import Runner
 
 
 @pytest.fixture
