@@ -34,14 +34,7 @@ def build(version: str) -> Path:
     The key is the content of go.mod, go.sum, main.go and the flags, so an edit builds anew and
     a clean checkout elsewhere finds what is there.
     """
-    source = HERE / f"v{version}"
-    flags = _flags(VERSIONS[version])
-    parts = [source / "go.mod", source / "go.sum", HERE / MAIN]
-    digest = hashlib.sha256()
-    for part in parts:
-        digest.update(part.read_bytes())
-    digest.update(" ".join(flags).encode())
-    folder = cache_folder() / f"{version}-{digest.hexdigest()[:16]}"
+    folder = _folder(version)
     binary = folder / "kube"
     if binary.exists():
         return binary
@@ -51,7 +44,7 @@ def build(version: str) -> Path:
             "Go is missing: install Go 1.26 or later (Debian: golang) and put `go` on PATH."
         )
     folder.mkdir(parents=True, exist_ok=True)
-    for part in parts:
+    for part in _sources(version):
         shutil.copy(part, folder)
     started = time.monotonic()
     print(
@@ -60,7 +53,7 @@ def build(version: str) -> Path:
         flush=True,
     )
     subprocess.run(
-        [go, "build", *flags, "-o", "kube.new", "."],
+        [go, "build", *_flags(VERSIONS[version]), "-o", "kube.new", "."],
         cwd=folder,
         check=True,
         timeout=BUILD_SECONDS,
@@ -69,6 +62,25 @@ def build(version: str) -> Path:
     (folder / "kube.new").replace(binary)
     print(f"Built Kubernetes {version} in {time.monotonic() - started:.0f} s: {binary}", file=sys.stderr)
     return binary
+
+
+def find(version: str) -> Path | None:
+    """Return the binary of Kubernetes `version` if it has been built."""
+    binary = _folder(version) / "kube"
+    return binary if binary.exists() else None
+
+
+def _folder(version: str) -> Path:
+    digest = hashlib.sha256()
+    for part in _sources(version):
+        digest.update(part.read_bytes())
+    digest.update(" ".join(_flags(VERSIONS[version])).encode())
+    return cache_folder() / f"{version}-{digest.hexdigest()[:16]}"
+
+
+def _sources(version: str) -> tuple[Path, ...]:
+    source = HERE / f"v{version}"
+    return (source / "go.mod", source / "go.sum", HERE / MAIN)
 
 
 def _flags(full_version: str) -> tuple[str, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -10,7 +9,6 @@ from typing import Protocol
 import pytest
 
 from airflow_batchjob.testing import Cluster as Local
-from tests.cluster.build import VERSIONS
 from tests.cluster.cluster import Cluster
 
 
@@ -78,11 +76,3 @@ class GivenCluster:
 
     def bring_back_node(self, name: str) -> None:
         raise AssertionError(f"{name} was never lost")
-
-
-def kubectl_of_some_version() -> list[str]:
-    """Return the words that call kubectl: our newest build of it."""
-    from tests.cluster.build import build
-
-    newest = max(VERSIONS, key=lambda version: [int(part) for part in re.findall(r"\d+", version)])
-    return [str(build(newest)), "kubectl"]

@@ -49,6 +49,8 @@ class Asker:
     headers: Mapping[str, str]
     is_local: bool
     namespace: str = "default"
+    minor: int = 37
+    """Of the Kubernetes that answers: 37 of 1.37."""
     made: list[str] = field(default_factory=list)
 
     @classmethod
@@ -91,12 +93,10 @@ class Asker:
             answer = connection.getresponse()
             text = answer.read()
             warnings = tuple(answer.headers.get_all("Warning") or ())
+            is_json = (answer.headers.get("Content-Type") or "").startswith("application/json")
         finally:
             connection.close()
-        try:
-            return Answer(answer.status, json.loads(text), warnings)
-        except ValueError:
-            return Answer(answer.status, text.decode(), warnings)
+        return Answer(answer.status, json.loads(text) if is_json and text else text.decode(), warnings)
 
     def jobs(self, name: str = "", sub: str = "") -> str:
         """Return the path of Jobs, of one, or of a part of it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Iterator
 from dataclasses import replace
@@ -15,7 +16,8 @@ from tests.contract.asking import Asker
 @pytest.fixture(scope="session")
 def server(cluster: Target) -> Asker:
     """The API server of the session."""
-    return Asker.by_kubeconfig(cluster.kubeconfig, is_local=cluster.is_local)
+    server = Asker.by_kubeconfig(cluster.kubeconfig, is_local=cluster.is_local)
+    return replace(server, minor=int(re.sub(r"\D", "", server.ask("GET", "/version").body["minor"])))
 
 
 @pytest.fixture

@@ -104,6 +104,8 @@ def test_r5_a_suspended_job_gets_a_new_place_and_goes_on(api: Asker) -> None:
     api.merge(api.jobs("j"), {"spec": {"suspend": True}})
     until(api, none_left)
     place = {"template": {"spec": {"nodeSelector": {"kubernetes.io/hostname": node}}}}
+    if api.minor < 36:  # the start must be taken back first: R6
+        api.merge(api.jobs("j", "status"), {"status": {"startTime": None}})
     answer = api.merge(api.jobs("j"), {"spec": {"suspend": False, **place}})
     until(api, lambda seen: seen["status"].get("ready") == 2)
 

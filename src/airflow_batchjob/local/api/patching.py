@@ -23,20 +23,32 @@ STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 SERVED = (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH)
 
 
+def check_patch_type(request: Request) -> None:
+    """Check that the request's body is one of the three kinds; before the object is looked for.
+
+    Raises:
+        Refused: 415.
+    """
+    kind = request.content_type
+    if kind in SERVED:
+        return
+    why = (
+        "server-side apply is not served here"
+        if "apply-patch" in kind
+        else f"{kind or 'no content type'} is no patch"
+    )
+    raise unsupported_media_type(f"{why}; accepted media types include: {', '.join(SERVED)}")
+
+
 def patched(request: Request, resource: Resource, current: Object) -> Any:
     """Return the object as the request's patch makes it: a JSON tree, not yet read as its kind.
 
+    The content type has been checked.
+
     Raises:
-        Refused: 415 for another content type, 400 for what is no patch, 422 for one that does not apply.
+        Refused: 400 for what is no patch, 422 for one that does not apply.
     """
     kind = request.content_type
-    if kind not in SERVED:
-        why = (
-            "server-side apply is not served here"
-            if "apply-patch" in kind
-            else f"{kind or 'no content type'} is no patch"
-        )
-        raise unsupported_media_type(f"{why}; accepted media types include: {', '.join(SERVED)}")
     try:
         patch = parse_json(request.body)
         if kind == JSON_PATCH:

@@ -10,7 +10,7 @@ from airflow_batchjob.local.api import kinds
 from airflow_batchjob.local.api.bodies import Body, check_dry_run, read_object, read_tree
 from airflow_batchjob.local.api.local_rules import local_problems
 from airflow_batchjob.local.api.names import generated_name, metadata_problems
-from airflow_batchjob.local.api.patching import patched
+from airflow_batchjob.local.api.patching import check_patch_type, patched
 from airflow_batchjob.local.api.request import Request, Response
 from airflow_batchjob.local.api.resources import Resource
 from airflow_batchjob.local.api.status import (
@@ -138,6 +138,7 @@ class Writer:
             Refused: 400, 404, 409, 415 or 422.
         """
         check_dry_run(request)
+        check_patch_type(request)
         old = self._get(resource, namespace, name)
         tree = patched(request, resource, shown(resource, old))
         body = read_tree(tree, request, resource.kind, resource.api_version, resource.schema_type)
