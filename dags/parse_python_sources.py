@@ -13,7 +13,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from airflow.sdk import DAG, Param, task
+from airflow.sdk import DAG, Param, get_current_context, task
 
 from airflow_batchjob import BatchJobOperator
 
@@ -33,11 +33,13 @@ with DAG(
 ) as dag:
 
     @task
-    def list_files(params: dict[str, Any], run_id: str) -> dict[str, Any]:
+    def list_files() -> dict[str, Any]:
         """Write the shards' lists into a folder of this run."""
         from python_sources.shards import write_shards
 
-        folder = Path(params["folder"]) / re.sub(r"[^\w-]", "_", run_id)
+        context = get_current_context()
+        params = context["params"]
+        folder = Path(params["folder"]) / re.sub(r"[^\w-]", "_", context["run_id"])
         listed = write_shards(folder, params["shards"])
         print(f"{listed.files:,} files, {listed.size_bytes / 1e6:,.0f} MB, in {listed.shards} shards")
         return {"folder": str(folder), "shards": listed.shards}
