@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from airflow_batchjob.core.early import UNKNOWN, early_problems, is_templated
 from airflow_batchjob.core.errors import Problem, SpecError
 from airflow_batchjob.core.event import OnFinish
-from airflow_batchjob.core.identity import Again
 from airflow_batchjob.core.log_choice import read_log_choice
 from airflow_batchjob.core.spec import JobSpec
 from airflow_batchjob.operators.rendering import is_file_name
@@ -20,10 +19,11 @@ if TYPE_CHECKING:
 
 SPEC_FIELDS = tuple(field.name for field in fields(JobSpec))
 
+_AGAIN = ("rest", "all")  # of core.identity, whose import a DAG file would pay for
 _CHOICES: Mapping[str, tuple[str, ...]] = {
     "on_finish": tuple(choice.value for choice in OnFinish),
-    "on_retry": tuple(choice.value for choice in Again),
-    "on_clear": tuple(choice.value for choice in Again),
+    "on_retry": _AGAIN,
+    "on_clear": _AGAIN,
 }
 _FLAGS = ("deferrable", "stop_when_succeeded")
 

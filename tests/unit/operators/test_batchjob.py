@@ -14,6 +14,7 @@ from airflow.serialization.serialized_objects import DagSerialization
 
 from airflow_batchjob import BatchJobOperator, BatchJobSensor, Machine
 from airflow_batchjob.core.errors import SpecError
+from airflow_batchjob.core.identity import Again
 
 BOTH = pytest.mark.parametrize("cls", [BatchJobOperator, BatchJobSensor], ids=lambda cls: cls.__name__)
 
@@ -146,6 +147,11 @@ GOOD: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("given", GOOD.values(), ids=GOOD.keys())
 def test_accepts(given):
     BatchJobOperator(task_id="t", **given)
+
+
+@pytest.mark.parametrize("choice", list(Again), ids=lambda choice: choice.value)
+def test_accepts_every_choice_of_what_runs_again(choice):
+    BatchJobOperator(task_id="t", image="i", on_retry=choice.value, on_clear=choice.value)
 
 
 def test_numbers_may_be_another_tasks_output():
