@@ -57,6 +57,8 @@ class Order(_Crossing, frozen=True, kw_only=True):
     max_tries: int = 0
     logs: str = "auto"  # auto, all, failed, none or index ranges
     log_containers: list[str] | None = None  # None: all
+    on_retry: str = "rest"  # what the next try runs: "rest" or "all"
+    remembers: bool = False  # a store will say what was done, should the Job vanish
 
     @property
     def is_last_try(self) -> bool:
@@ -107,4 +109,6 @@ class Verdict(_Crossing, frozen=True, kw_only=True):
     not_run_indexes: str | None = ""
     indexes_cut: bool = False
     losses: int = 0
+    asked: int | None = None  # indexes that a person asked for; None: all
+    asked_succeeded: int = 0
     causes: str = ""  # why indexes failed, in words; from their pods, once it is concluded

@@ -14,9 +14,19 @@ from typing import TypeAlias
 from typing_extensions import assert_never
 
 from airflow_batchjob.core.digests import changed_fields
+from airflow_batchjob.core.errors import Problem, SpecError
 from airflow_batchjob.core.event import Outcome, Verdict
+from airflow_batchjob.core.indexes import IndexSet
 from airflow_batchjob.core.job import Job
-from airflow_batchjob.core.marks import Marks, ReportedMark, read_marks
+from airflow_batchjob.core.marks import RERUN, Marks, ReportedMark, RerunMark, ResumesMark, read_marks
+from airflow_batchjob.core.record import Record
+from airflow_batchjob.core.resuming import (
+    Source,
+    asked_source,
+    rerun_source,
+    source_of_job,
+    source_of_record,
+)
 from airflow_batchjob.core.status import Phase, read_status
 from airflow_batchjob.core.verdict import judge
 
@@ -48,27 +58,6 @@ class Asked:
     waited: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
-    """What the task's own store says of its newest Job, which may be gone."""
-
-    name: str
-    uid: str
-    generation: int
-    digests: Mapping[str, str]
-    verdict: Verdict
-    reported: ReportedMark | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
-    """Where a resumed generation finds what is done: the Job of that name and uid, else these ranges."""
-
-    name: str
-    uid: str
-    completed: str = ""
-
-
 @dataclass(frozen=True, slots=True)
 class SubmitFirst:
     """There is none: submit generation 0."""
@@ -76,7 +65,7 @@ class SubmitFirst:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubmitNext:
-    """Submit `generation`; `resume_from` is where the completed indexes stand, None: from scratch."""
+    """Submit `generation`; `resume_from` says what it keeps, None: nothing, everything runs."""
 
     generation: int
     because: str
@@ -128,6 +117,13 @@ class RefuseIncarnation:
     ours: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefuseRerun:
+    """Indexes were asked for that can't be run again by themselves. Never silently everything."""
+
+    error: SpecError
+
+
 Decision: TypeAlias = (
     SubmitFirst
     | SubmitNext
@@ -137,6 +133,7 @@ Decision: TypeAlias = (
     | TakeResult
     | ReportAgain
     | RefuseIncarnation
+    | RefuseRerun
 )
 
 
@@ -176,14 +173,17 @@ def decide(jobs: Sequence[Job], asked: Asked, record: Record | None = None) -> D
         if not phase.is_final:
             return RefuseIncarnation(job, marks.incarnation, asked.incarnation)
         return SubmitNext(generation=following, because="the earlier Job belongs to another run of this name")
-    if changed := changed_fields(marks.digests, asked.digests):
-        reason = f"{', '.join(changed)} changed since the earlier Job was submitted"
+    changed = changed_fields(marks.digests, asked.digests)
+    if marks.rerun is not None and phase.is_final:
+        return _rerun(marks.rerun, job, asked, source_of_job(job, jobs, record), changed)
+    if changed:
+        reason = _changed_text(changed)
         if not phase.is_final:
             return StopThenNext(job, reason)
         return SubmitNext(generation=following, because=reason)
     if not phase.is_final:
         return Attach(job)
-    return _after_end(judge(job, asked), marks, asked, Source(name=job.metadata.name, uid=job.metadata.uid))
+    return _after_end(judge(job, asked), marks, asked, source_of_job(job, jobs, record))
 
 
 def was_cleared(reported: ReportedMark, asked: Asked) -> bool:
@@ -199,13 +199,34 @@ def _without_job(asked: Asked, record: Record | None) -> Decision:
     if record is None:
         return SubmitFirst()
     if changed := changed_fields(record.digests, asked.digests):
-        reason = f"{', '.join(changed)} changed since the earlier Job was submitted"
-        return SubmitNext(generation=record.generation + 1, because=reason)
+        return SubmitNext(generation=record.generation + 1, because=_changed_text(changed))
     marks = Marks(generation=record.generation, reported=record.reported)
-    completed = record.verdict.succeeded_indexes or ""
-    return _after_end(
-        record.verdict, marks, asked, Source(name=record.name, uid=record.uid, completed=completed)
-    )
+    return _after_end(record.verdict, marks, asked, source_of_record(record))
+
+
+def _rerun(request: RerunMark, job: Job, asked: Asked, source: Source, changed: list[str]) -> Decision:
+    """Carry out what a person asked for: it wins over all that the table says of an ended Job."""
+    try:
+        completions = _same_completions(request, job, asked)
+        made = rerun_source(request, source, job, completions)
+    except SpecError as error:
+        return RefuseRerun(error=error)
+    who = f" by {request.by}" if request.by else ""
+    because = f"{request.indexes!r} was asked for{who}"
+    if changed and made is not None:
+        because += f"; {', '.join(changed)} changed since, what is kept was done before"
+    return SubmitNext(generation=read_marks(job).generation + 1, because=because, resume_from=made)
+
+
+def _same_completions(request: RerunMark, job: Job, asked: Asked) -> int:
+    if asked.completions is None or not asked.indexed:
+        why = "the Job is not Indexed, so it can't be run again in part"
+        raise SpecError(Problem("indexes", request.indexes[:80], why, "Set completionMode: Indexed"))
+    if job.spec.completions != asked.completions:
+        why = f"asked for on a Job of {job.spec.completions} completions, and now it has {asked.completions}"
+        mend = f"Ask for the old number, or take the annotation {RERUN} off Job {job.ref} to run everything"
+        raise SpecError(Problem("indexes", request.indexes[:80], why, mend))
+    return asked.completions
 
 
 def _after_end(verdict: Verdict, marks: Marks, asked: Asked, source: Source) -> Decision:
@@ -221,17 +242,33 @@ def _after_end(verdict: Verdict, marks: Marks, asked: Asked, source: Source) -> 
     if marks.holder and marks.holder == asked.holder and not asked.waited:
         return ReportAgain(verdict)
     because = f"{who}; {verdict.succeeded:,} of {_total(verdict)} had succeeded"
-    return SubmitNext(generation=following, because=because, resume_from=_rest(source, again))
+    requested = None if cleared else marks.resumes
+    if requested is not None and requested.asked is not None:
+        source = _asked_still(source, requested, again)
+    elif again is Again.ALL:
+        return SubmitNext(generation=following, because=because)
+    return SubmitNext(generation=following, because=because, resume_from=_if_indexed(source, asked))
 
 
-def _rest(source: Source, again: Again) -> Source | None:
+def _asked_still(source: Source, requested: ResumesMark, again: Again) -> Source:
+    """Go on with a request whose generation was not met: a retry runs no more than a person asked for."""
+    asked = IndexSet.parse(requested.asked)
     match again:
         case Again.REST:
-            return source
+            left = asked - IndexSet.parse(source.completed)
         case Again.ALL:
-            return None
+            left = asked
         case _ as never:
             assert_never(never)
+    return asked_source(source, left, requested.words)
+
+
+def _if_indexed(source: Source, asked: Asked) -> Source | None:
+    return source if asked.indexed and asked.completions is not None else None
+
+
+def _changed_text(changed: list[str]) -> str:
+    return f"{', '.join(changed)} changed since the earlier Job was submitted"
 
 
 def _total(verdict: Verdict) -> str:

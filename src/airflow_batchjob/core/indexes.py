@@ -22,8 +22,10 @@ LARGEST_INDEX = 2**31 - 2
 """`completions` is an int32, and indexes start at 0."""
 
 _LONGEST_LIST = 10_000_000
-_FRAGMENT = re.compile(r"([0-9]+)-([0-9]+)")
+# Python reads no number of more than 4,300 digits, and no index has more than ten.
+_FRAGMENT = re.compile(r"([0-9]{1,40})-([0-9]{1,40})")
 _TYPED_FRAGMENT = re.compile(r"\s*([0-9]+)\s*(?:-\s*([0-9]+)\s*)?", re.ASCII)
+_LONGEST_NUMBER = 40
 _EXAMPLE = 'Write numbers and ranges in rising order, e.g. "3,7-9"'
 
 
@@ -155,7 +157,7 @@ def expand_indexes(text: str | None) -> list[int]:
 def _readable(text: str, end: int) -> list[Range]:
     found: list[Range] = []
     for fragment in text.split(","):
-        if fragment.isdecimal() and fragment.isascii():
+        if len(fragment) <= _LONGEST_NUMBER and fragment.isdecimal() and fragment.isascii():
             first = last = int(fragment)
         elif match := _FRAGMENT.fullmatch(fragment):
             first, last = int(match[1]), min(int(match[2]), end)
@@ -171,6 +173,8 @@ def _read_fragment(text: str, field: str, end: int) -> Range | Problem:
     found = _TYPED_FRAGMENT.fullmatch(text)
     if found is None:
         return Problem(field, text, "neither an index nor a range", _EXAMPLE)
+    if max(map(len, found.groups(default=""))) > _LONGEST_NUMBER:
+        return Problem(field, text[:80], "there is no such index", f"The largest is {end}")
     first, last = int(found[1]), int(found[2] or found[1])
     if first > last:
         return Problem(field, text, "the range runs backwards", f'Write "{last}-{first}"')

@@ -27,6 +27,17 @@ STOP = PREFIX + "stop"
 DEADLINE = PREFIX + "deadline"
 REPORTED = PREFIX + "reported"
 TTL = PREFIX + "ttl"
+RESUMES = PREFIX + "resumes"
+"""Of which Job a generation goes on, and which indexes a person asked for by name."""
+ASSERTED = PREFIX + "asserted"
+"""Indexes that count as completed for Kubernetes alone: nobody ran them, and nobody asked for them."""
+RERUN = PREFIX + "rerun"
+"""A person's request to run indexes of a Job that is over again."""
+UNDER_WAY = PREFIX + "under-way"
+"""What is being done with a Job, so that whoever finds it half done goes on."""
+
+PREPARING = "preparing"
+"""Under way: a new generation is being told what is done already. It runs nothing until then."""
 
 SELECTOR = f"{MANAGED_BY}={OURS}"
 """Finds every Job of ours in a namespace."""
@@ -80,6 +91,23 @@ class ReportedMark(_Mark, frozen=True, kw_only=True, rename={"try_number": "try"
     max_tries: int
 
 
+class ResumesMark(_Mark, frozen=True, kw_only=True, omit_defaults=True):
+    """Which Job a generation goes on from; `asked`: the indexes that were asked for, None: all the rest."""
+
+    name: str
+    uid: str
+    asked: str | None = None
+    words: str = ""  # of whoever asked, e.g. "failed"
+
+
+class RerunMark(_Mark, frozen=True, kw_only=True, omit_defaults=True):
+    """Which indexes a person wants run again: "failed", "rest", "all", or ranges; `at`: epoch seconds."""
+
+    indexes: str
+    by: str = ""
+    at: float = 0.0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marks:
     """All marks on one Job; empty where there is none."""
@@ -94,6 +122,14 @@ class Marks:
     deadline: DeadlineMark | None = None
     reported: ReportedMark | None = None
     queue: str = ""  # Kueue's queue; "" where none manages the Job
+    resumes: ResumesMark | None = None
+    asserted: str = ""
+    rerun: RerunMark | None = None
+    under_way: str = ""
+
+    @property
+    def is_preparing(self) -> bool:
+        return self.under_way == PREPARING
 
 
 def read_marks(job: Job) -> Marks:
@@ -111,6 +147,10 @@ def read_marks(job: Job) -> Marks:
         deadline=_decoded(annotations, DEADLINE, DeadlineMark),
         reported=_decoded(annotations, REPORTED, ReportedMark),
         queue=labels.get(QUEUE_LABEL, ""),
+        resumes=_decoded(annotations, RESUMES, ResumesMark),
+        asserted=annotations.get(ASSERTED, ""),
+        rerun=_decoded(annotations, RERUN, RerunMark),
+        under_way=annotations.get(UNDER_WAY, ""),
     )
 
 

@@ -22,16 +22,23 @@ from airflow_batchjob.core.marks import (
     MANAGED_BY,
     OURS,
     PREFIX,
+    RESUMES,
+    UNDER_WAY,
 )
 
-__all__ = ["TaskIdentity", "changed_fields", "digests", "identify", "job_name", "label_value"]
+__all__ = [
+    "RESUMES",
+    "UNDER_WAY",
+    "TaskIdentity",
+    "changed_fields",
+    "digests",
+    "identify",
+    "job_name",
+    "label_value",
+]
 
 TASK = PREFIX + "task"
 """Annotation: the exact ids, as JSON."""
-RESUMES = PREFIX + "resumes"
-"""Annotation: name and uid of the Job that a generation resumes."""
-UNDER_WAY = PREFIX + "under-way"
-"""Annotation: what is being done with the Job, so that whoever finds it half done goes on."""
 DAG_LABEL, TASK_LABEL, RUN_LABEL = (PREFIX + part for part in ("dag", "task", "run"))
 """For people and their selectors; cut where an id is no label value."""
 

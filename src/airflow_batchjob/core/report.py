@@ -18,6 +18,7 @@ from airflow_batchjob.core.errors import (
 )
 from airflow_batchjob.core.event import Cause, Order, Outcome, Verdict
 from airflow_batchjob.core.indexes import IndexSet
+from airflow_batchjob.core.verdict import LONGEST_LIST_BYTES
 
 LONGEST_LIST_IN_EVENT_BYTES = 2_000
 _LONGEST_LIST_IN_TEXT_BYTES = 120
@@ -38,6 +39,7 @@ def result_of(verdict: Verdict) -> dict[str, Any]:
 
     `indexes_cut` is there, and True, only where a list was too long and is None.
     """
+    verdict = _cut(verdict, LONGEST_LIST_BYTES)  # of a Job that vanished the lists came whole
     result: dict[str, Any] = {
         "job_name": verdict.job.name,
         "job_namespace": verdict.job.namespace,
@@ -67,11 +69,13 @@ def for_event(verdict: Verdict) -> Verdict:
     """
     if verdict.cause is Cause.VANISHED:
         return verdict
+    return _cut(verdict, LONGEST_LIST_IN_EVENT_BYTES)
+
+
+def _cut(verdict: Verdict, longest_bytes: int) -> Verdict:
     lists = {key: getattr(verdict, key) for key in _LISTS}
-    too_long = {key: None for key, text in lists.items() if len(text or "") > LONGEST_LIST_IN_EVENT_BYTES}
-    if not too_long:
-        return verdict
-    return msgspec.structs.replace(verdict, indexes_cut=True, **too_long)
+    too_long = {key: None for key, text in lists.items() if len(text or "") > longest_bytes}
+    return msgspec.structs.replace(verdict, indexes_cut=True, **too_long) if too_long else verdict
 
 
 def error_for(verdict: Verdict, order: Order) -> JobFailedError | None:
@@ -94,7 +98,7 @@ def error_for(verdict: Verdict, order: Order) -> JobFailedError | None:
 def failure_text(verdict: Verdict, order: Order, *, may_retry: bool = True) -> str:
     """Return the one sentence after the other that a failed task's log ends with."""
     parts = [
-        f"{verdict.job.name} (generation {verdict.generation}): {_achieved(verdict)}.",
+        f"{verdict.job.name} (generation {verdict.generation}): {achieved_text(verdict)}.",
         _listed(verdict.failed, "failed", verdict.failed_indexes, verdict.causes),
         _listed(verdict.not_run, "not run", verdict.not_run_indexes, ""),
         _why(verdict, order),
@@ -103,9 +107,13 @@ def failure_text(verdict: Verdict, order: Order, *, may_retry: bool = True) -> s
     return " ".join(filter(None, parts))
 
 
-def _achieved(verdict: Verdict) -> str:
+def achieved_text(verdict: Verdict) -> str:
+    """Return how much was done of what was asked."""
     if verdict.completions is None:
         return f"{verdict.succeeded:,} pods succeeded"
+    if verdict.asked is not None:
+        named = f"{verdict.asked_succeeded:,} of {verdict.asked:,} asked, of {verdict.completions:,}"
+        return f"{named}; {verdict.succeeded:,} have succeeded in all"
     needed = f", {verdict.needed:,} needed" if verdict.needed is not None else ""
     return f"{verdict.succeeded:,} of {verdict.completions:,} succeeded{needed}"
 
@@ -159,8 +167,22 @@ def _next_try(verdict: Verdict, order: Order) -> str:
         return ""
     if order.is_last_try:
         return f"This was try {order.try_number} of {tries}."
-    again = f"all {verdict.completions:,}" if verdict.completions is not None else "everything"
-    return f"Try {order.try_number + 1} of {tries} runs {again} again."
+    return f"Try {order.try_number + 1} of {tries} runs {_what_runs_next(verdict, order)}."
+
+
+def _what_runs_next(verdict: Verdict, order: Order) -> str:
+    completions = verdict.completions
+    if completions is None or not order.indexed:
+        return "everything again"
+    known = verdict.succeeded_indexes is not None or verdict.indexes_cut
+    is_kept = verdict.cause is not Cause.VANISHED or (known and order.remembers)
+    if verdict.asked is not None:
+        total, left = verdict.asked, verdict.asked - verdict.asked_succeeded
+    else:
+        total, left = completions, completions - verdict.succeeded
+    if order.on_retry != "rest" or not is_kept or left == completions:
+        return f"all {total:,} again"
+    return "this one" if left == 1 else f"these {left:,}"
 
 
 def _error_class(cause: Cause) -> type[JobFailedError]:

@@ -6,12 +6,13 @@ reason and message are text. Counters never decide anything: they lag, and count
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
 
 from airflow_batchjob.core.indexes import IndexSet
 from airflow_batchjob.core.job import Condition, Job, JobRef
+from airflow_batchjob.core.marks import ASSERTED
 
 
 class Phase(str, Enum):
@@ -44,7 +45,8 @@ _PHASE_OF_CONDITION = {
 class JobStatus:
     """One look at a Job.
 
-    `succeeded` and `failed` count indexes; on a Job that is not indexed `succeeded` counts pods and
+    `succeeded` and `failed` count indexes that have run; what Kubernetes was only told to be completed is
+    `asserted`. On a Job that is not indexed `succeeded` counts pods and
     `failed` is 0. `failed_pods` is Kubernetes' own counter: it includes killed pods and leaves out
     ignored ones, so it is for display alone.
     """
@@ -65,6 +67,7 @@ class JobStatus:
     failed_pods: int = 0
     succeeded_indexes: IndexSet
     failed_indexes: IndexSet
+    asserted_indexes: IndexSet = field(default_factory=IndexSet)
     suspend_asked: bool = False  # spec.suspend, which the condition follows
     being_deleted: bool = False
     started_at: datetime | None = None
@@ -72,15 +75,19 @@ class JobStatus:
 
     @property
     def remaining(self) -> int | None:
-        """Completions neither succeeded nor failed; None on a work queue."""
-        return None if self.completions is None else self.completions - self.succeeded - self.failed
+        """Completions that are still to be run; None on a work queue."""
+        if self.completions is None:
+            return None
+        return self.completions - self.succeeded - self.failed - self.asserted_indexes.count
 
 
 def read_status(job: Job) -> JobStatus:
     """Read where `job` stands; one that its controller has not seen yet is PENDING."""
     spec, status = job.spec, job.status
     indexed = spec.completion_mode == "Indexed"
-    done = IndexSet.parse(status.completed_indexes if indexed else "", completions=spec.completions)
+    told = IndexSet.parse(status.completed_indexes if indexed else "", completions=spec.completions)
+    asserted = IndexSet.parse(job.metadata.annotations.get(ASSERTED)) & told
+    done = told - asserted
     lost = IndexSet.parse(status.failed_indexes if indexed else "", completions=spec.completions)
     phase, decided_by = _deciding_condition(job)
     return JobStatus(
@@ -100,6 +107,7 @@ def read_status(job: Job) -> JobStatus:
         failed_pods=status.failed,
         succeeded_indexes=done,
         failed_indexes=lost,
+        asserted_indexes=asserted,
         suspend_asked=spec.suspend,
         being_deleted=job.metadata.deletion_timestamp is not None,
         started_at=status.start_time,

@@ -6,6 +6,7 @@ How it ended is the first row of `_how` that matches. Worker, triggerer and comm
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -51,6 +52,11 @@ class Counts:
     succeeded_indexes: IndexSet = _NONE
     failed_indexes: IndexSet = _NONE
     not_run_indexes: IndexSet = _NONE
+    asked_indexes: IndexSet | None = None  # by a person; None: all
+
+    @property
+    def asked_succeeded(self) -> IndexSet:
+        return self.succeeded_indexes & (self.asked_indexes or _NONE)
 
 
 class _Ending(NamedTuple):
@@ -131,6 +137,8 @@ def counts_of(job: Job, goal: Goal) -> Counts:
     succeeded = status.succeeded_indexes & asked
     failed = (status.failed_indexes & asked) - succeeded
     not_run = asked - succeeded - failed
+    resumes = read_marks(job).resumes
+    named = None if resumes is None or resumes.asked is None else IndexSet.parse(resumes.asked) & asked
     return Counts(
         completions=goal.completions,
         succeeded=succeeded.count,
@@ -139,6 +147,7 @@ def counts_of(job: Job, goal: Goal) -> Counts:
         succeeded_indexes=succeeded,
         failed_indexes=failed,
         not_run_indexes=not_run,
+        asked_indexes=named,
     )
 
 
@@ -155,6 +164,7 @@ def _how(job: Job, status: JobStatus, goal: Goal, counts: Counts) -> tuple[Outco
     """Decide; the first that matches. Design: "One supervisor, wherever it runs"."""
     enough = goal.min_succeeded is not None and counts.succeeded >= goal.min_succeeded
     if status.phase is Phase.SUCCEEDED:
+        enough = enough or (counts.asked_indexes is not None and _all_done(goal, counts))
         as_asked = enough if goal.min_succeeded is not None else not _was_cut_short(job, goal, counts)
         return (Outcome.MET, Cause.COMPLETE) if as_asked else (Outcome.NOT_MET, Cause.TOO_FEW)
     if _all_done(goal, counts):
@@ -182,6 +192,8 @@ def _cause_of_failure(job: Job, status: JobStatus) -> Cause:
 
 
 def _all_done(goal: Goal, counts: Counts) -> bool:
+    if counts.asked_indexes is not None:  # the others stand as they are
+        return counts.asked_succeeded == counts.asked_indexes
     return goal.indexed and goal.completions is not None and counts.succeeded >= goal.completions
 
 
@@ -213,8 +225,10 @@ def _never_seen(order: Order) -> Verdict:
 
 
 def _verdict(job: Job, goal: Goal, counts: Counts, ending: _Ending) -> Verdict:
+    # Of a Job that is gone nothing can be read again.
+    longest = sys.maxsize if ending.cause is Cause.VANISHED else LONGEST_LIST_BYTES
     succeeded, failed, not_run = (
-        text if len(text := str(indexes)) <= LONGEST_LIST_BYTES else None
+        text if len(text := str(indexes)) <= longest else None
         for indexes in (counts.succeeded_indexes, counts.failed_indexes, counts.not_run_indexes)
     )
     return Verdict(
@@ -233,4 +247,6 @@ def _verdict(job: Job, goal: Goal, counts: Counts, ending: _Ending) -> Verdict:
         failed_indexes=failed,
         not_run_indexes=not_run,
         indexes_cut=None in (succeeded, failed, not_run),
+        asked=None if counts.asked_indexes is None else counts.asked_indexes.count,
+        asked_succeeded=counts.asked_succeeded.count,
     )

@@ -45,7 +45,7 @@ def test_the_failure_text_has_its_fixed_form() -> None:
 
     assert told(verdict(causes=causes)) == (
         "embed-3f2a (generation 1): 1,978 of 2,000 succeeded, 1,980 needed. 22 failed: 3,7-9,20-37 "
-        "18x exit 1 in main (\"KeyError: 'id'\"), 4x OOMKilled at 93 GiB. Try 2 of 3 runs all 2,000 again."
+        "18x exit 1 in main (\"KeyError: 'id'\"), 4x OOMKilled at 93 GiB. Try 2 of 3 runs these 22."
     )
 
 
@@ -90,7 +90,7 @@ def test_the_text_says(given: Verdict, want: str) -> None:
 
 
 TRIES = {
-    "a try is left": (verdict(), 1, 2, "Try 2 of 3 runs all 2,000 again."),
+    "a try is left": (verdict(), 1, 2, "Try 2 of 3 runs these 22."),
     "none is left": (verdict(), 3, 2, "This was try 3 of 3."),
     "a rule that retries can't help": (
         verdict(cause=Cause.FAIL_JOB_RULE, message="Rule 0"),
