@@ -21,7 +21,7 @@ from airflow_batchjob.compat import (
     TaskDeferralTimeout,
     incarnation,
 )
-from airflow_batchjob.core.errors import DeadlineError, JobFailedError, SpecError, TaskCutError
+from airflow_batchjob.core.errors import DeadlineError, JobFailedError, Problem, SpecError, TaskCutError
 from airflow_batchjob.core.event import Cause, OnFinish, Order, Verdict
 from airflow_batchjob.core.identity import Again
 from airflow_batchjob.core.manifest import Built, build
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from airflow_batchjob.client.protocol import JobClient
+    from airflow_batchjob.core.capacity import Capacity
     from airflow_batchjob.core.machine import Machine
     from airflow_batchjob.operators.batchjob import BatchJobOperator
 
@@ -76,7 +77,7 @@ def built(given: BatchJobOperator) -> Built:
     Raises:
         SpecError: With every problem at once.
     """
-    spec = spec_of(given, machine=_machine(given))
+    spec = spec_of(given, machine=_machine(given), capacity=_capacity(given))
     return build(spec, default_name=TaskIdentity("", given.dag_id, "", given.task_id).stem)
 
 
@@ -284,3 +285,15 @@ def _machine(given: BatchJobOperator) -> Machine | None:
     if not isinstance(machine, str) or "=" in machine:
         return None  # as it is
     return BatchJobHook(given.kubernetes_conn_id).machine(machine)
+
+
+def _capacity(given: BatchJobOperator) -> Capacity | None:
+    """Return the capacity that is asked for, with the cluster's own names for it."""
+    if given.capacity is None:
+        return None
+    from airflow_batchjob.core.capacity import Capacity, choice_of
+
+    choice = choice_of(given.capacity)
+    if isinstance(choice, Problem):
+        raise SpecError(choice)
+    return Capacity(choice=choice, profiles=BatchJobHook(given.kubernetes_conn_id).profiles())

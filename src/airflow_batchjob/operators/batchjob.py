@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import jinja2
     from airflow.sdk import Context
 
+    from airflow_batchjob.core.capacity import OnDemand, SpotPolicy
     from airflow_batchjob.core.event import Order, Verdict
     from airflow_batchjob.core.machine import Machine
 
@@ -58,6 +59,8 @@ class BatchJobOperator(BaseOperator):
         parallelism: How many pods at once. Default when built from parameters: as `completions`. (templated)
         machine: What the containers of a pod share: a `Machine`, or the name of one in the connection's
             extra or in the setting `[batchjob] defaults`.
+        capacity: "on_demand", "spot" (and nothing else), a `SpotPolicy` (spot, then on-demand) or an
+            `OnDemand` (a machine for each pod). Default: the pod is placed as its manifest says.
         retries_per_index: How many pods of one index may fail and be replaced. Default when built from
             parameters: 0.
         backoff_limit: How many pods of the whole Job may fail.
@@ -70,7 +73,7 @@ class BatchJobOperator(BaseOperator):
             skips the task, and needs one completion.
         deadline_seconds: Longest active time of all Jobs of one try; suspended time doesn't count.
         pending_seconds: Longest time in which pods wait for a machine, none is newly scheduled and none
-            runs. Default: no limit.
+            runs. Default: no limit; 900 where `capacity` may fall back.
         kubernetes_conn_id: A connection of the type `kubernetes`. "kubernetes_default", where it does
             not exist, means in-cluster or kubeconfig. (templated)
         deferrable: Wait in the triggerer; False: in the worker.
@@ -140,6 +143,7 @@ class BatchJobOperator(BaseOperator):
         completions: Any = None,
         parallelism: Any = None,
         machine: Machine | str | None = None,
+        capacity: SpotPolicy | OnDemand | str | None = None,
         retries_per_index: int | None = None,
         backoff_limit: int | None = None,
         max_failed_indexes: Any = None,
@@ -183,6 +187,7 @@ class BatchJobOperator(BaseOperator):
         self.completions = completions
         self.parallelism = parallelism
         self.machine = machine
+        self.capacity = capacity
         self.retries_per_index = retries_per_index
         self.backoff_limit = backoff_limit
         self.max_failed_indexes = max_failed_indexes

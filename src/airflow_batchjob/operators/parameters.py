@@ -14,6 +14,7 @@ from airflow_batchjob.core.spec import JobSpec
 from airflow_batchjob.operators.rendering import is_file_name
 
 if TYPE_CHECKING:
+    from airflow_batchjob.core.capacity import Capacity
     from airflow_batchjob.core.machine import Machine
     from airflow_batchjob.operators.batchjob import BatchJobOperator
 
@@ -28,19 +29,25 @@ _CHOICES: Mapping[str, tuple[str, ...]] = {
 _FLAGS = ("deferrable", "stop_when_succeeded")
 
 
-def spec_of(given: BatchJobOperator, *, machine: Machine | None = None) -> JobSpec:
+def spec_of(
+    given: BatchJobOperator, *, machine: Machine | None = None, capacity: Capacity | None = None
+) -> JobSpec:
     """Return what the operator asks of a Job; nothing else carries parameters further.
 
     Args:
         given: The operator, as it stands: before or after rendering.
         machine: In place of the machine's name.
+        capacity: In place of what was asked, with the cluster's profiles.
     """
-    values = {name: getattr(given, name) for name in SPEC_FIELDS}
+    # What a spec can ask for and the operator has no parameter for stays as it is by default.
+    values = {name: getattr(given, name) for name in SPEC_FIELDS if hasattr(given, name)}
     asked = {name: value for name, value in values.items() if value is not None}
     if values["ttl_seconds_after_finished"] is None:  # None is an answer here: never
         asked["ttl_seconds_after_finished"] = None
     if machine is not None:
         asked["machine"] = machine
+    if capacity is not None:
+        asked["capacity"] = capacity
     return JobSpec(**asked)
 
 
@@ -67,7 +74,7 @@ def check(given: BatchJobOperator, *, manifest: str | None = None) -> None:
 def _airflow_problems(given: BatchJobOperator) -> Iterator[Problem]:
     """Yield what is wrong on Airflow's side: choices, and values that nothing would render."""
     for name in (*SPEC_FIELDS, *_CHOICES, *_FLAGS, "logs", "log_containers"):
-        value = getattr(given, name)
+        value = getattr(given, name, None)
         if name not in given.template_fields and is_templated(value):
             yield Problem(
                 name, value, "it is not templated", "Give a value that is known when the DAG is parsed"
