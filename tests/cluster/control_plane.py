@@ -129,7 +129,7 @@ class ControlPlane:
                 f"--service-account-key-file={key}", f"--service-account-signing-key-file={key}",
                 f"--service-cluster-ip-range={SERVICE_RANGE}",
                 "--kubelet-preferred-address-types=Hostname",  # logs go over loopback
-                "--watch-cache=true",
+                "--etcd-compaction-interval=30s",  # so that a version can be too old within a run
             ],
         )  # fmt: skip
         self.processes.wait("kube-apiserver", self._ready, READY_SECONDS)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import base64
 import json
+import secrets
 import ssl
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http.client import HTTPSConnection
 from pathlib import Path
 from typing import Any
@@ -67,6 +68,21 @@ class Asker:
                 context.load_cert_chain(file.name)
         headers = {"Authorization": f"Bearer {user['token']}"} if user.get("token") else {}
         return cls(cluster["server"], context, headers, is_local)
+
+    @contextmanager
+    def in_a_new_namespace(self) -> Iterator[Asker]:
+        """Work in a namespace that nobody else uses; it goes with all that is in it."""
+        name = f"t-{secrets.token_hex(5)}"
+        answer = self.ask("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
+        assert answer.code == 201, answer.body
+        its = replace(self, namespace=name)
+        # A real cluster makes the account that pods run under a moment later, and refuses pods till then.
+        account = its.core("serviceaccounts", "default")
+        its.eventually(lambda: self.is_local or its.ask("GET", account).code == 200)
+        try:
+            yield its
+        finally:
+            self.ask("DELETE", f"/api/v1/namespaces/{name}")
 
     def connection(self) -> HTTPSConnection:
         address = urlsplit(self.server)

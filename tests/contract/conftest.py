@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import secrets
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -23,13 +22,5 @@ def server(cluster: Target) -> Asker:
 @pytest.fixture
 def api(server: Asker) -> Iterator[Asker]:
     """The API server, in a namespace that only this test uses."""
-    name = f"t-{secrets.token_hex(5)}"
-    answer = server.ask("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
-    assert answer.code == 201, answer.body
-    its = replace(server, namespace=name)
-    # A real cluster makes the account that pods run under a moment later, and refuses pods till then.
-    its.eventually(
-        lambda: server.is_local or its.ask("GET", its.core("serviceaccounts", "default")).code == 200
-    )
-    yield its
-    server.ask("DELETE", f"/api/v1/namespaces/{name}")
+    with server.in_a_new_namespace() as api:
+        yield api

@@ -113,14 +113,14 @@ def test_r17_a_stop_of_what_another_holds_changes_nothing(api: Asker) -> None:
     assert left["metadata"]["annotations"] == {"holder": "me"}
 
 
-def test_a_stop_with_another_uid_in_a_merge_patch_is_a_conflict(api: Asker) -> None:
+def test_a_stop_with_another_uid_in_a_merge_patch_is_refused(api: Asker) -> None:
     api.have_job(held(suspend=True))
 
     answer = api.ask(
         "PATCH", api.jobs("j"), {"metadata": {"uid": "other"}, "spec": STOP}, content_type=MERGE_PATCH
     )
 
-    assert (answer.code, answer.body["reason"]) == (409, "Conflict")
+    assert (answer.code, answer.causes) == (422, {("metadata.uid", "Invalid")})
 
 
 def test_r7_the_fuse_burns_when_the_number_is_exceeded_not_reached(api: Asker) -> None:

@@ -54,7 +54,7 @@ class Output:
     def close(self) -> None:
         """Write a last line without an end, and close the pipe."""
         if self._rest:
-            self._put([self._record(self._rest, b"F")])
+            self._put([self._record(self._rest, b"P")])  # read back as it is: without a newline
             self._rest = b""
         os.close(self.descriptor)
 
@@ -73,7 +73,7 @@ class Output:
         while len(line) > LONGEST_LINE_BYTES:
             records.append(self._record(line[:LONGEST_LINE_BYTES], b"P"))
             line = line[LONGEST_LINE_BYTES:]
-        return [*records, self._record(line, end)]
+        return [*records, self._record(line.removesuffix(b"\r"), end)]  # containerd ends lines at either, too
 
     def _record(self, text: bytes, end: bytes) -> bytes:
         now = datetime.now(timezone.utc)
