@@ -36,6 +36,9 @@ RERUN = PREFIX + "rerun"
 UNDER_WAY = PREFIX + "under-way"
 """What is being done with a Job, so that whoever finds it half done goes on."""
 
+LOGICAL_DATE = PREFIX + "logical-date"
+"""Of the DAG run, where it has one: Airflow's command line finds runs by it."""
+
 PREPARING = "preparing"
 """Under way: a new generation is being told what is done already. It runs nothing until then."""
 

@@ -74,6 +74,32 @@ def source_of_record(record: Record) -> Source:
     return Source(name=record.name, uid=record.uid, completed=completed, ended_at=ended_at)
 
 
+def half_made_of(job: Job, jobs: Iterable[Job], record: Record | None = None) -> Source:
+    """Return what a generation that somebody left half made goes on from.
+
+    Args:
+        job: Of an earlier process, still to be told what is done.
+        jobs: All Jobs of the identity that are still there.
+        record: Of a Job that may be gone.
+    """
+    marks, jobs = read_marks(job), list(jobs)
+    mark = marks.resumes or ResumesMark(name=job.metadata.name, uid=job.metadata.uid)
+    before = {other.metadata.uid: other for other in jobs}.get(mark.uid)
+    if mark.asked is None:
+        done = done_indexes(job, jobs, record)
+    else:  # the rest stands, whatever has become of the Job that it stood on
+        not_done = IndexSet.parse(mark.asked) | IndexSet.parse(marks.asserted)
+        done = IndexSet.full(job.spec.completions or 0) - not_done
+    return Source(
+        name=mark.name,
+        uid=mark.uid,
+        completed=str(done),
+        ended_at=None if before is None else read_status(before).ended_at,
+        asked=mark.asked,
+        words=mark.words,
+    )
+
+
 def done_indexes(job: Job, jobs: Iterable[Job], record: Record | None = None) -> IndexSet:
     """Return the indexes that are done, in `job` or in a generation that it goes on from.
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from airflow_batchjob.core.clocks import to_send
 from airflow_batchjob.core.job import Job
-from airflow_batchjob.core.marks import DEADLINE, DIGESTS, HOLDER, read_marks
+from airflow_batchjob.core.marks import DEADLINE, DIGESTS, HOLDER, LOGICAL_DATE, read_marks
 from airflow_batchjob.core.names import identify
 from airflow_batchjob.supervisor.patches import (
     Operation,
@@ -34,6 +34,8 @@ def created_manifest(
 ) -> dict[str, Any]:
     """Return the object to create: named, marked, with the deadline of this try."""
     extras = {DIGESTS: json.dumps(dict(digests))}
+    if request.logical_date:
+        extras[LOGICAL_DATE] = request.logical_date
     sent = to_send(None, request, now)
     if sent is not None:
         extras[DEADLINE] = sent.mark.to_text()

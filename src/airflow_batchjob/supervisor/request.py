@@ -39,6 +39,8 @@ class Request:
         ttl_left_out: None was asked for: ended Jobs stay for ever.
         logs: Whose logs to show: auto, all, failed, none or index ranges.
         log_containers: Whose logs to show; None: every container's.
+        remembers: The task has a store that keeps what was done, should its Job vanish.
+        logical_date: Of the DAG run, in ISO 8601; "": it has none.
         resume_key: Stands in for the digests of what decides an index's result; None: they are taken.
     """
 
@@ -59,6 +61,8 @@ class Request:
     ttl_left_out: bool = False
     logs: str = "auto"
     log_containers: tuple[str, ...] | None = None
+    remembers: bool = False
+    logical_date: str = ""
     resume_key: str | None = None
 
     @property
@@ -105,4 +109,6 @@ class Request:
             max_tries=self.max_tries,
             logs=self.logs,
             log_containers=None if self.log_containers is None else list(self.log_containers),
+            on_retry=self.on_retry.value,
+            remembers=self.remembers,
         )

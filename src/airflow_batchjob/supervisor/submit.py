@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+import msgspec
 from typing_extensions import assert_never
 
 from airflow_batchjob.client.protocol import JobClient
@@ -25,10 +26,11 @@ from airflow_batchjob.core.errors import (
 )
 from airflow_batchjob.core.event import Order, Verdict
 from airflow_batchjob.core.identity import (
+    Again,
     Attach,
     Decision,
-    Record,
     RefuseIncarnation,
+    RefuseRerun,
     ReportAgain,
     StopThenNext,
     SubmitFirst,
@@ -41,11 +43,14 @@ from airflow_batchjob.core.identity import (
 )
 from airflow_batchjob.core.job import Job
 from airflow_batchjob.core.marks import OURS, identity_selector, read_marks
+from airflow_batchjob.core.record import Record
+from airflow_batchjob.core.resuming import Source, half_made_of, kept_text
 from airflow_batchjob.core.status import read_status
 from airflow_batchjob.supervisor.attaching import attach_operations, created_manifest, hold_operations
 from airflow_batchjob.supervisor.dying import Dying
 from airflow_batchjob.supervisor.patches import is_changed_meanwhile
 from airflow_batchjob.supervisor.request import Request
+from airflow_batchjob.supervisor.resume import Telling, half_made, is_told, prepare
 from airflow_batchjob.supervisor.stopping import stop
 
 _MOST_ROUNDS = 12  # of losing a race against others; waiting for a dying Job is not counted
@@ -100,6 +105,7 @@ class _Submitting:
     waited: bool = False
     plainly: bool = False  # attach with what can't be refused
     digests: Mapping[str, str] = field(default_factory=dict)
+    jobs: list[Job] = field(default_factory=list)  # all of this identity, as listed last
 
     def __post_init__(self) -> None:
         self.digests = digests(self.request.manifest, self.request.resume_key)
@@ -112,7 +118,7 @@ class _Submitting:
         """List, decide, act; None: look again."""
         selector = identity_selector(self.request.identity.digest)
         page = await self.client.list_jobs(self.namespace, selector)
-        jobs = newest_first(page.items)
+        self.jobs = jobs = newest_first(page.items)
         await self._stop_strays(jobs[1:])
         decision = decide(jobs, self.request.asked(self.digests, waited=self.waited), self.record)
         return await self._act(decision)
@@ -121,9 +127,8 @@ class _Submitting:
         match decision:
             case SubmitFirst():
                 return await self._create(0)
-            case SubmitNext():
-                self._say_why(decision)
-                return await self._create(decision.generation)
+            case SubmitNext(generation=generation, because=because, resume_from=source):
+                return await self._create(generation, self._kept(source), because)
             case Attach(job):
                 return await self._attach(job)
             case WaitUntilGone(job):
@@ -139,21 +144,35 @@ class _Submitting:
                 return await self._take(verdict)
             case RefuseIncarnation(job, theirs, ours):
                 raise _refusal(job, theirs, ours)
+            case RefuseRerun(error=error):
+                raise error
             case _ as never:
                 assert_never(never)
 
-    def _say_why(self, decision: SubmitNext) -> None:
-        self.log.info("Next is generation %d: %s", decision.generation, decision.because)
-        if decision.resume_from is not None:
-            self.log.info(
-                "Everything runs again, also the indexes that succeeded in %s: parts are not resumed yet",
-                decision.resume_from.name,
+    def _kept(self, source: Source | None) -> Source | None:
+        """Return `source` if anything of it stands, else None: then nothing has to be told."""
+        completions = self.request.thresholds.completions
+        return source if source is not None and completions and source.told(completions) else None
+
+    def _say_why(self, generation: int, source: Source | None, because: str) -> None:
+        completions = self.request.thresholds.completions
+        if source is not None and completions is not None:
+            self.log.info("Generation %d %s (%s)", generation, kept_text(source, completions), because)
+        elif because:
+            self.log.info("Generation %d runs everything: %s", generation, because)
+        elif self.request.try_number > 1:
+            self.log.warning(
+                "Try %d starts over: no Job of an earlier try is left, and no record of one",
+                self.request.try_number,
             )
 
-    async def _create(self, generation: int) -> Order | None:
+    async def _create(self, generation: int, source: Source | None = None, because: str = "") -> Order | None:
+        self._say_why(generation, source, because)
         manifest = created_manifest(
             self.request, generation, namespace=self.namespace, digests=self.digests, now=self.clock()
         )
+        if source is not None:
+            manifest = half_made(manifest, source)
         name = manifest["metadata"]["name"]
         try:
             job = await self.client.create_job(manifest)
@@ -166,7 +185,20 @@ class _Submitting:
             self.log.warning("No answer to creating Job %s, looking whether it is there: %s", name, error)
             return None
         self.log.info("Job %s submitted (generation %d)", job.ref, generation)
-        return self.request.order(job.ref, generation)
+        return await self._ordered(job, source)
+
+    async def _ordered(self, job: Job, source: Source | None) -> Order | None:
+        """Return the order for `job`, which is told first what is done if that is still to come."""
+        if source is not None:
+            told = Telling.of(source, self.request.manifest, job.metadata.namespace, self.request.holder)
+            prepared = await prepare(self.client, job, told, log=self.log)
+            if prepared is None:
+                return None
+            job = prepared
+        order = self.request.order(job.ref, read_marks(job).generation)
+        if source is not None and not is_told(job, told.indexes):
+            return msgspec.structs.replace(order, on_retry=Again.ALL.value)  # a retry could keep no more
+        return order
 
     async def _check_ours(self, name: str, generation: int) -> None:
         try:
@@ -192,9 +224,12 @@ class _Submitting:
                 raise
             await self._learn_from(error, job)
             return None
-        generation = read_marks(now).generation
-        self.log.info("Attached to Job %s (generation %d), which is alive", now.ref, generation)
-        return self.request.order(now.ref, generation)
+        marks = read_marks(now)
+        self.log.info("Attached to Job %s (generation %d), which is alive", now.ref, marks.generation)
+        source = half_made_of(now, self.jobs, self.record) if marks.is_preparing else None
+        if source is not None and (completions := self.request.thresholds.completions):
+            self.log.info("It was left half made. It %s", kept_text(source, completions))
+        return await self._ordered(now, source)
 
     async def _learn_from(self, error: ApiError, job: Job) -> None:
         """Tell a Job that changed meanwhile from limits that the API refuses on this one."""

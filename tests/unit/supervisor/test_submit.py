@@ -362,7 +362,7 @@ async def test_a_retry_after_a_reported_success_takes_its_result() -> None:
 
 
 @virtual_time
-async def test_a_retry_after_a_failure_submits_the_next_generation_and_says_that_all_runs_again(
+async def test_a_retry_after_a_failure_submits_the_next_generation_and_says_what_it_keeps(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level("INFO")
@@ -372,7 +372,8 @@ async def test_a_retry_after_a_failure_submits_the_next_generation_and_says_that
     order = await ordered(cluster, request(2))
 
     assert order.generation == 1
-    assert "Everything runs again" in caplog.text
+    first = "Generation 1 keeps 2 of 4 indexes, done in embed-a57a7932ba by 2027-01-15 08:00 UTC, and runs 2: 2,3"
+    assert first in caplog.text
 
 
 @virtual_time
