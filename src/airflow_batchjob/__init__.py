@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from airflow_batchjob.core.allocation import Machine
+    from airflow_batchjob.core.capacity import OnDemand, SpotPolicy
     from airflow_batchjob.core.errors import (
         ApiConflictError,
         ApiError,
@@ -47,8 +48,10 @@ __all__ = [
     "JobFailedError",
     "Machine",
     "NotFoundError",
+    "OnDemand",
     "OutcomeUnknownError",
     "SpecError",
+    "SpotPolicy",
     "StockOutError",
     "StoppedError",
     "ThresholdNotMetError",
@@ -59,6 +62,8 @@ _HOMES = {
     "BatchJobOperator": "airflow_batchjob.operators.batchjob",
     "BatchJobSensor": "airflow_batchjob.sensors.batchjob",
     "Machine": "airflow_batchjob.core.allocation",
+    "OnDemand": "airflow_batchjob.core.capacity",
+    "SpotPolicy": "airflow_batchjob.core.capacity",
     "expand_indexes": "airflow_batchjob.core.indexes",
 }
 

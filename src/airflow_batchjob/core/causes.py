@@ -33,6 +33,9 @@ _WORDS = {
     Ending.DRAINED: "evicted by a drain or an autoscaler",
     Ending.NODE_GONE: "lost with its node",
     Ending.NODE_SHUTDOWN: "ended by its node's shutdown",
+    Ending.BY_QUEUE: "taken back by its queue",
+    Ending.RECLAIMED: "lost with its spot node",
+    Ending.KILLED_ON_SPOT: "killed on a spot node",
     Ending.UNKNOWN: "unknown",
 }
 _COULD_NOT_START = {"StartError", "ContainerCannotRun"}

@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any, Final
 
+from airflow_batchjob.core.capacity import Capacity, choice_of
+from airflow_batchjob.core.capacity_profiles import nobodys_profiles
 from airflow_batchjob.core.errors import Problem, SpecError
 from airflow_batchjob.core.manifest import build
 from airflow_batchjob.core.parameters import parameter_problems
@@ -59,6 +61,11 @@ def _masked(spec: JobSpec) -> JobSpec:
     known = {name: _without_references(getattr(spec, name)) for name in TEMPLATED_FIELDS}
     if isinstance(spec.machine, str) and "=" not in spec.machine:
         known["machine"] = UNKNOWN
+    if spec.capacity is not None:
+        choice = choice_of(spec.capacity)
+        # What the cluster calls its machines is read when the task runs.
+        if not isinstance(choice, Problem):
+            known["capacity"] = Capacity(choice=choice, profiles=nobodys_profiles())
     return replace(spec, **known)
 
 

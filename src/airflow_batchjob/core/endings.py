@@ -5,10 +5,12 @@ Exit codes alone prove nothing: 137 is out of memory, eviction, preemption and k
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 
+from airflow_batchjob.core.capacity import Signs
+from airflow_batchjob.core.capacity_profiles import KNOWN_SIGNS
 from airflow_batchjob.core.pods import ContainerStatus, Pod, Terminated
 
 
@@ -24,6 +26,9 @@ class Ending(str, Enum):
     NODE_PRESSURE = "node pressure"  # the node ran low on memory, disk or processes
     STORAGE_LIMIT = "storage limit"  # over its own ephemeral-storage limit
     NOT_ADMITTED = "not admitted"  # the kubelet would not take it: a race on a full or changed node
+    BY_QUEUE = "taken back by its queue"
+    RECLAIMED = "spot node reclaimed"  # nothing marks the pod: its node tells
+    KILLED_ON_SPOT = "killed on a spot node"  # by a signal of unknown origin: a suspicion
     POD_DEADLINE = "pod deadline"
     PROGRAM = "program"  # a container failed
     UNKNOWN = "unknown"
@@ -43,6 +48,9 @@ _LOSSES = frozenset(
         Ending.NODE_SHUTDOWN,
         Ending.NODE_PRESSURE,
         Ending.NOT_ADMITTED,
+        Ending.BY_QUEUE,
+        Ending.RECLAIMED,
+        Ending.KILLED_ON_SPOT,
     }
 )
 
@@ -67,6 +75,47 @@ _POD_REASONS = {
 }
 
 
+# SIGKILL and SIGTERM, as exit codes: of a machine that goes, of a limit, of the program's own doing.
+_KILLED = frozenset({137, 143})
+
+
+class Confidence(str, Enum):
+    """How sure a classification is."""
+
+    HIGH = "high"
+    LOW = "low"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """A node, looked at about when a pod on it ended.
+
+    Attributes:
+        labels: Also of one that is gone, if they were seen while it was there.
+        is_missing: There is no Node object any more.
+        is_ready: Its condition Ready is "True".
+        taints: Keys.
+    """
+
+    labels: Mapping[str, str] = field(default_factory=dict)
+    is_missing: bool = False
+    is_ready: bool = True
+    taints: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Classified:
+    """Why a pod is over, how sure that is, and the sign that decided."""
+
+    ending: Ending
+    confidence: Confidence
+    sign: str = ""
+
+    @property
+    def is_loss(self) -> bool:
+        return self.ending.is_loss
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContainerFailure:
     """The container that failed first, and how."""
@@ -76,8 +125,64 @@ class ContainerFailure:
     terminated: Terminated
 
 
+def classify(
+    pod: Pod,
+    node: Node | None = None,
+    *,
+    signs: Signs = KNOWN_SIGNS,
+    on_spot: bool | None = None,
+    by_queue: bool = False,
+) -> Classified:
+    """Return why `pod` is over, as sure as that can be said.
+
+    Args:
+        pod: As seen last.
+        node: Its node, about when it ended; None: nobody looked.
+        signs: Labels of spot nodes and taints of nodes that go.
+        on_spot: It was sent to spot machines; None: only the node's labels tell.
+        by_queue: The queue that manages its Job has evicted that.
+    """
+    ending = ending_of(pod)
+    spot = bool(on_spot) or (node is not None and signs.is_spot(node.labels))
+    if ending not in {Ending.PROGRAM, Ending.UNKNOWN}:
+        return Classified(ending=ending, confidence=Confidence.HIGH, sign=_sign(pod))
+    if by_queue or pod.holds("TerminationTarget"):
+        return Classified(ending=Ending.BY_QUEUE, confidence=Confidence.HIGH, sign="evicted by its queue")
+    if spot and node is not None and (why := _is_going(node, signs)):
+        return Classified(ending=Ending.RECLAIMED, confidence=Confidence.HIGH, sign=why)
+    if ending is Ending.UNKNOWN:
+        return Classified(ending=ending, confidence=Confidence.LOW, sign="no record")
+    failure = first_failure(pod)
+    code = failure.terminated.exit_code if failure is not None else 0
+    sign = f"exit {code}"
+    if code not in _KILLED:
+        return Classified(ending=ending, confidence=Confidence.HIGH, sign=sign)
+    # By whom, nothing says: on a spot node its end is likelier than elsewhere.
+    killed = Ending.KILLED_ON_SPOT if spot else ending
+    return Classified(ending=killed, confidence=Confidence.LOW, sign=sign)
+
+
+def _sign(pod: Pod) -> str:
+    disrupted = pod.condition("DisruptionTarget")
+    if disrupted is not None and disrupted.status == "True":
+        return f"DisruptionTarget/{disrupted.reason}"
+    if pod.status.reason:
+        return f"status.reason {pod.status.reason}"
+    failure = first_failure(pod)
+    return failure.terminated.reason if failure is not None else ""
+
+
+def _is_going(node: Node, signs: Signs) -> str:
+    if node.is_missing:
+        return "its node is gone"
+    if not node.is_ready:
+        return "its node is not ready"
+    taints = sorted(node.taints & signs.reclaim_taints)
+    return f"taint {taints[0]}" if taints else ""
+
+
 def ending_of(pod: Pod) -> Ending:
-    """Return why `pod` is over; of one that is not over, what its signs say so far."""
+    """Return why `pod` is over, by what it says itself; of one that is not over, its signs so far."""
     failure = first_failure(pod)
     if failure is not None and failure.terminated.reason == "OOMKilled":
         return Ending.OUT_OF_MEMORY

@@ -29,6 +29,7 @@ from airflow_batchjob.core.policies import (
     success_policy,
 )
 from airflow_batchjob.core.spec import JobSpec
+from airflow_batchjob.core.spot_rules import DEFAULT_PENDING_SECONDS, falls_back, is_spot
 
 
 def set_limits(draft: Draft, asked: JobSpec, container: str) -> None:
@@ -60,6 +61,9 @@ def thresholds_of(draft: Draft, asked: JobSpec) -> Thresholds:
     """Return the numbers that the supervisor judges by. Takes a draft without problems."""
     completions, fuse = draft.completions, draft.spec.get("maxFailedIndexes")
     deadline = draft.spec.get("activeDeadlineSeconds")
+    pending = asked.pending_seconds
+    if pending is None and falls_back(asked.capacity):
+        pending = DEFAULT_PENDING_SECONDS
     needed = None
     if asked.min_succeeded is not None and completions is not None:
         needed = ceiling_of(asked.min_succeeded, completions)
@@ -70,7 +74,7 @@ def thresholds_of(draft: Draft, asked: JobSpec) -> Thresholds:
         stop_when_succeeded=asked.stop_when_succeeded,
         max_failed_indexes=None if fuse is None else whole_number(fuse),
         deadline_seconds=None if deadline is None else whole_number(deadline),
-        pending_seconds=None if asked.pending_seconds is None else whole_number(asked.pending_seconds),
+        pending_seconds=None if pending is None else whole_number(pending),
     )
 
 
@@ -118,9 +122,16 @@ def _set_budgets(draft: Draft, asked: JobSpec) -> None:
         if spec.get("backoffLimitPerIndex") is None and not draft.from_parameters:
             spec["backoffLimitPerIndex"] = 0
             draft.notes.append("retries_per_index is 0, since max_failed_indexes is given without it")
+    spot = is_spot(asked.capacity)
+    if spot and spec.get("backoffLimitPerIndex") is None:
+        spec["backoffLimitPerIndex"] = 0
+        draft.notes.append(
+            "retries_per_index is 0, since spot is asked for without it: losses are counted by index; a lost "
+            "machine costs no retry, a fault of the program has none"
+        )
     if draft.from_parameters:
         spec.setdefault("backoffLimitPerIndex", 0)
-    given = asked.retries_per_index is not None or asked.max_failed_indexes is not None
+    given = spot or asked.retries_per_index is not None or asked.max_failed_indexes is not None
     if asked.backoff_limit is not None:
         draft.put("backoffLimit", asked.backoff_limit, "backoff_limit")
     elif given and (limit := spec.pop("backoffLimit", None)) is not None:

@@ -22,6 +22,7 @@ from airflow_batchjob.core.merge import plain
 from airflow_batchjob.core.parameters import parameter_problems
 from airflow_batchjob.core.policies import SKIP, read_exit_codes
 from airflow_batchjob.core.spec import NOT_GIVEN, JobSpec
+from airflow_batchjob.core.spot_rules import set_capacity
 from airflow_batchjob.core.template import build_pod
 from airflow_batchjob.core.typed import as_text, literal_problems, settle
 from airflow_batchjob.core.validation import manifest_problems, once_each
@@ -91,6 +92,7 @@ def build(spec: JobSpec, *, default_name: str) -> Built:
     set_limits(draft, asked, container)
     _note_own_index(draft)
     _set_marks(draft, asked)
+    set_capacity(draft, asked)
     ttl = _set_ttl(draft, asked)
     stem = _set_name(draft, asked, default_name)
     draft.resources_known &= asked.container_resources == given.container_resources

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from airflow_batchjob.core.budget import count_problem, share_problem, threshold_problems, whole_number
+from airflow_batchjob.core.capacity import capacity_problems
 from airflow_batchjob.core.errors import Problem, SpecError
 from airflow_batchjob.core.forms import form_problems
 from airflow_batchjob.core.machine import Machine
@@ -33,6 +34,8 @@ def parameter_problems(spec: JobSpec) -> Iterator[Problem]:
     if isinstance(spec.pod, Mapping):
         yield from literal_problems(spec.pod, "pod")
     yield from _machine_problems(spec)
+    if spec.capacity is not None:
+        yield from capacity_problems(spec.capacity)
     yield from _contradictions(spec)
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from airflow_batchjob.core.allocation import Machine
     from airflow_batchjob.core.budget import Count, Share
+    from airflow_batchjob.core.capacity import Given
 
 
 class NotGiven(Enum):
@@ -73,6 +74,8 @@ class JobSpec:
         completions: How many indexes.
         parallelism: How many pods at once.
         machine: What the containers share; text such as "cpu=20,memory=101Gi,gpus=1".
+        capacity: "on_demand", "spot", a `SpotPolicy` or an `OnDemand`; to build a Job of it, a `Capacity`
+            with the cluster's profiles.
         retries_per_index: Pods of one index that may fail and be replaced.
         backoff_limit: Pods of the whole Job that may fail.
         max_failed_indexes: The Job ends when more indexes have failed; count or percentage.
@@ -105,6 +108,7 @@ class JobSpec:
     completions: Count | None = None
     parallelism: Count | None = None
     machine: Machine | str | None = None
+    capacity: Given = None
     retries_per_index: Count | None = None
     backoff_limit: Count | None = None
     max_failed_indexes: Share | None = None

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseHook
 
 from airflow_batchjob.compat import AirflowNotFoundException
-from airflow_batchjob.hooks.connection import cluster_settings, named_machine, read_extra
+from airflow_batchjob.hooks.connection import capacity_profiles, cluster_settings, named_machine, read_extra
 
 if TYPE_CHECKING:
     from airflow_batchjob.client.config import ClusterSettings
     from airflow_batchjob.client.kubernetes import KubernetesClient
+    from airflow_batchjob.core.capacity import Profiles
     from airflow_batchjob.core.machine import Machine
 
 DEFAULT_CONNECTION = "kubernetes_default"
@@ -61,10 +62,15 @@ class BatchJobHook(BaseHook):
         Raises:
             SpecError: There is none of that name; the message lists all known ones.
         """
-        from airflow.configuration import conf
+        return named_machine(name, self._extra(), _defaults())
 
-        defaults = str(conf.get("batchjob", "defaults", fallback="") or "")
-        return named_machine(name, self._extra(), defaults)
+    def profiles(self) -> Profiles:
+        """Return what the cluster calls its spot and on-demand machines; from the same places as `machine`.
+
+        Raises:
+            SpecError: What stands there makes no sense, or names an unknown preset.
+        """
+        return capacity_profiles(self._extra(), _defaults())
 
     def get_conn(self) -> ClusterSettings:
         """Return `settings()`: a client belongs to an event loop, so none is made here."""
@@ -97,3 +103,9 @@ class BatchJobHook(BaseHook):
             f"kubernetes_conn_id={self.kubernetes_conn_id!r}: there is no such connection. Create it with "
             f"the type `kubernetes`, or leave the parameter out to use the cluster or kubeconfig at hand."
         )
+
+
+def _defaults() -> str:
+    from airflow.configuration import conf
+
+    return str(conf.get("batchjob", "defaults", fallback="") or "")

@@ -14,6 +14,7 @@ from airflow_batchjob.core.errors import Problem, SpecError
 
 if TYPE_CHECKING:
     from airflow_batchjob.client.config import ClusterSettings
+    from airflow_batchjob.core.capacity import Profiles
     from airflow_batchjob.core.machine import Machine
 
 _PREFIX = "extra__kubernetes__"
@@ -62,10 +63,7 @@ def named_machine(name: str, extra: Mapping[str, Any], defaults: str) -> Machine
     """
     from airflow_batchjob.core.machine import Machine
 
-    given = _field(extra, "batchjob")
-    if isinstance(given, str):  # a connection written as a URI
-        given = _json_object(given, "batchjob in the connection's extra")
-    found = given or _json_object(defaults, "the setting [batchjob] defaults")
+    found, _ = _batchjob(extra, defaults)
     machines = found.get("machines") or {}
     if name in machines:
         return Machine.from_mapping(machines[name], field=f"machines.{name}")
@@ -73,6 +71,29 @@ def named_machine(name: str, extra: Mapping[str, Any], defaults: str) -> Machine
     why = f"there is no machine of that name; known: {known}"
     mend = "Name it in the connection's extra under batchjob.machines, or in [batchjob] defaults"
     raise SpecError(Problem("machine", name, why, mend))
+
+
+def capacity_profiles(extra: Mapping[str, Any], defaults: str) -> Profiles:
+    """Return what the cluster calls its spot and on-demand machines; arguments as for `named_machine`.
+
+    Raises:
+        SpecError: What stands under `capacity` makes no sense, or names an unknown preset.
+    """
+    from airflow_batchjob.core.capacity_profiles import read_profiles
+
+    found, origin = _batchjob(extra, defaults)
+    return read_profiles(found.get("capacity"), origin)
+
+
+def _batchjob(extra: Mapping[str, Any], defaults: str) -> tuple[Mapping[str, Any], str]:
+    """Return what is said of machines and capacity, and where it stands."""
+    given = _field(extra, "batchjob")
+    if isinstance(given, str):  # a connection written as a URI
+        given = _json_object(given, "batchjob in the connection's extra")
+    if given:
+        return given, "the connection's extra"
+    setting = "the setting [batchjob] defaults"
+    return _json_object(defaults, setting), setting
 
 
 def _field(extra: Mapping[str, Any], name: str) -> Any:

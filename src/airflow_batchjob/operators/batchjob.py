@@ -59,8 +59,7 @@ class BatchJobOperator(BaseOperator):
         parallelism: How many pods at once. Default when built from parameters: as `completions`. (templated)
         machine: What the containers of a pod share: a `Machine`, or the name of one in the connection's
             extra or in the setting `[batchjob] defaults`.
-        capacity: "on_demand", "spot" (and nothing else), a `SpotPolicy` (spot, then on-demand) or an
-            `OnDemand` (a machine for each pod). Default: the pod is placed as its manifest says.
+        capacity: "on_demand", "spot", a `SpotPolicy` (spot, then on-demand) or an `OnDemand`.
         retries_per_index: How many pods of one index may fail and be replaced. Default when built from
             parameters: 0.
         backoff_limit: How many pods of the whole Job may fail.
@@ -111,11 +110,7 @@ class BatchJobOperator(BaseOperator):
     )
     template_fields_renderers: ClassVar[dict[str, str]] = {
         "manifest": "yaml",
-        "variables": "json",
-        "env": "json",
-        "pod": "json",
-        "labels": "json",
-        "annotations": "json",
+        **dict.fromkeys(("variables", "env", "pod", "labels", "annotations"), "json"),
     }
     ui_color = "#dbe9f6"
 

@@ -39,8 +39,7 @@ def spec_of(
         machine: In place of the machine's name.
         capacity: In place of what was asked, with the cluster's profiles.
     """
-    # What a spec can ask for and the operator has no parameter for stays as it is by default.
-    values = {name: getattr(given, name) for name in SPEC_FIELDS if hasattr(given, name)}
+    values = {name: getattr(given, name) for name in SPEC_FIELDS}
     asked = {name: value for name, value in values.items() if value is not None}
     if values["ttl_seconds_after_finished"] is None:  # None is an answer here: never
         asked["ttl_seconds_after_finished"] = None
@@ -74,7 +73,7 @@ def check(given: BatchJobOperator, *, manifest: str | None = None) -> None:
 def _airflow_problems(given: BatchJobOperator) -> Iterator[Problem]:
     """Yield what is wrong on Airflow's side: choices, and values that nothing would render."""
     for name in (*SPEC_FIELDS, *_CHOICES, *_FLAGS, "logs", "log_containers"):
-        value = getattr(given, name, None)
+        value = getattr(given, name)
         if name not in given.template_fields and is_templated(value):
             yield Problem(
                 name, value, "it is not templated", "Give a value that is known when the DAG is parsed"
