@@ -17,8 +17,11 @@ if TYPE_CHECKING:
         AirflowSensorTimeout,
         AirflowSkipException,
         AirflowTaskTimeout,
+        TaskDeferralError,
         TaskDeferralTimeout,
+        TaskDeferred,
     )
+    from airflow.sdk.execution_time.context import TaskStateStoreAccessor
 else:
     try:
         from airflow.sdk.exceptions import (
@@ -27,7 +30,9 @@ else:
             AirflowSensorTimeout,
             AirflowSkipException,
             AirflowTaskTimeout,
+            TaskDeferralError,
             TaskDeferralTimeout,
+            TaskDeferred,
         )
     except ImportError:  # before 3.2 they live elsewhere
         from airflow.exceptions import (
@@ -36,7 +41,9 @@ else:
             AirflowSensorTimeout,
             AirflowSkipException,
             AirflowTaskTimeout,
+            TaskDeferralError,
             TaskDeferralTimeout,
+            TaskDeferred,
         )
 
 __all__ = [
@@ -45,14 +52,20 @@ __all__ = [
     "AirflowSensorTimeout",
     "AirflowSkipException",
     "AirflowTaskTimeout",
+    "TaskDeferralError",
     "TaskDeferralTimeout",
+    "TaskDeferred",
     "incarnation",
+    "remember",
+    "remembered",
+    "remembers",
     "triggers_are_told_of_kills",
 ]
 
 log = logging.getLogger(__name__)
 
 _INCARNATION_KEY = "airflow_batchjob.incarnation"
+_RECORD_KEY = "airflow_batchjob.record"
 
 
 def triggers_are_told_of_kills() -> bool:
@@ -68,20 +81,58 @@ def incarnation(context: Context) -> str | None:
     Random, kept in the task's state store (3.3), which dies with the run. None below 3.3, or where
     the store can't be read: task instance ids and tries must do then.
     """
-    store = dict(context).get("task_state_store")
+    store = _store(context)
     if store is None:
         return None
-    from airflow.sdk.execution_time.context import NEVER_EXPIRE, TaskStateStoreAccessor
+    from airflow.sdk.execution_time.context import NEVER_EXPIRE
 
-    if not isinstance(store, TaskStateStoreAccessor):
-        return None
     try:
         found = store.get(_INCARNATION_KEY)
         if isinstance(found, str) and found:
             return found
         made = uuid.uuid4().hex
         store.set(_INCARNATION_KEY, made, retention=NEVER_EXPIRE)
-    except Exception as error:  # noqa: BLE001  # a store that is out of order must not stop the work
+    except Exception as error:  # noqa: BLE001  a store that is out of order must not stop the work
         log.warning("The task's state store does not answer, so a re-created run can't be told: %s", error)
         return None
     return made
+
+
+def remembers(context: Context) -> bool:
+    """Tell whether the task has a state store (3.3): a retry then knows what a Job that is gone had done."""
+    return _store(context) is not None
+
+
+def remembered(context: Context) -> str | None:
+    """Return what `remember` kept; None where there is nothing, or no store."""
+    store = _store(context)
+    if store is None:
+        return None
+    try:
+        found = store.get(_RECORD_KEY)
+    except Exception as error:  # noqa: BLE001  as above
+        log.warning("The task's state store does not answer, so only Jobs that are there count: %s", error)
+        return None
+    return found if isinstance(found, str) and found else None
+
+
+def remember(context: Context, text: str) -> None:
+    """Keep `text` in the task's state store for later tries; nothing where there is no store."""
+    store = _store(context)
+    if store is None:
+        return
+    from airflow.sdk.execution_time.context import NEVER_EXPIRE
+
+    try:
+        store.set(_RECORD_KEY, text, retention=NEVER_EXPIRE)
+    except Exception as error:  # noqa: BLE001  as above
+        log.warning("The task's state store did not take what was done, the Job alone says it: %s", error)
+
+
+def _store(context: Context) -> TaskStateStoreAccessor | None:
+    store = dict(context).get("task_state_store")
+    if store is None:
+        return None
+    from airflow.sdk.execution_time.context import TaskStateStoreAccessor
+
+    return store if isinstance(store, TaskStateStoreAccessor) else None

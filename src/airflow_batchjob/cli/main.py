@@ -13,7 +13,7 @@ from importlib import import_module
 
 from airflow_batchjob.core.errors import BatchJobError, SpecError
 
-COMMANDS = ("render", "run", "local")
+COMMANDS = ("render", "run", "rerun", "local")
 
 EXIT_FAILED = 1
 EXIT_PROBLEMS = 2

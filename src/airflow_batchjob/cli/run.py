@@ -99,6 +99,7 @@ async def _run(args: argparse.Namespace, built: Built) -> int:
 
 
 def _request(args: argparse.Namespace, built: Built) -> Request:
+    from airflow_batchjob.core.marks import COMMAND_LINE
     from airflow_batchjob.core.names import TaskIdentity
     from airflow_batchjob.supervisor.request import Request
 
@@ -106,7 +107,7 @@ def _request(args: argparse.Namespace, built: Built) -> Request:
     return Request(
         manifest=built.manifest,
         thresholds=built.thresholds,
-        identity=TaskIdentity("command line", "", identity, built.stem),
+        identity=TaskIdentity(COMMAND_LINE, "", identity, built.stem),
         holder=f"{_user()}@{socket.gethostname()}/{os.getpid()}/{secrets.token_hex(4)}",
         namespace=built.namespace,
         ttl_seconds_after_finished=built.ttl_seconds_after_finished,

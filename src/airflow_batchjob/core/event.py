@@ -57,6 +57,7 @@ class Order(_Crossing, frozen=True, kw_only=True):
     max_tries: int = 0
     logs: str = "auto"  # auto, all, failed, none or index ranges
     log_containers: list[str] | None = None  # None: all
+    digests: dict[str, str] = {}  # of what it runs, for the task's own record
     on_retry: str = "rest"  # what the next try runs: "rest" or "all"
     remembers: bool = False  # a store will say what was done, should the Job vanish
 
@@ -82,6 +83,8 @@ class Cause(str, Enum):
     DEADLINE = "deadline"
     EXECUTION_TIMEOUT = "execution_timeout"
     STOCK_OUT = "stock_out"
+    LOSSES = "losses"  # machines were taken away too often, and there is no way out
+    OVERCOMMITTED = "overcommitted"  # nodes ran low on memory again and again
     STOPPED = "stopped"  # by a person
     VANISHED = "vanished"  # deleted by someone else
     TAKEN_OVER = "taken_over"
@@ -108,7 +111,9 @@ class Verdict(_Crossing, frozen=True, kw_only=True):
     failed_indexes: str | None = ""
     not_run_indexes: str | None = ""
     indexes_cut: bool = False
-    losses: int = 0
+    losses: int = 0  # pods lost with their machines, in this try
+    fell_back: bool = False  # from spot to on-demand, in this try
+    lost_seconds: float = 0.0  # for how long the lost pods had run
     asked: int | None = None  # indexes that a person asked for; None: all
     asked_succeeded: int = 0
     causes: str = ""  # why indexes failed, in words; from their pods, once it is concluded

@@ -36,6 +36,8 @@ RERUN = PREFIX + "rerun"
 UNDER_WAY = PREFIX + "under-way"
 """What is being done with a Job, so that whoever finds it half done goes on."""
 
+TASK = PREFIX + "task"
+"""The exact ids, as JSON."""
 LOGICAL_DATE = PREFIX + "logical-date"
 """Of the DAG run, where it has one: Airflow's command line finds runs by it."""
 
@@ -44,6 +46,9 @@ PREPARING = "preparing"
 
 SELECTOR = f"{MANAGED_BY}={OURS}"
 """Finds every Job of ours in a namespace."""
+
+COMMAND_LINE = "command line"
+"""Stands in for the Airflow of an identity that `batchjob run` has made up."""
 
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 

@@ -23,11 +23,13 @@ from airflow_batchjob.core.marks import (
     OURS,
     PREFIX,
     RESUMES,
+    TASK,
     UNDER_WAY,
 )
 
 __all__ = [
     "RESUMES",
+    "TASK",
     "UNDER_WAY",
     "TaskIdentity",
     "changed_fields",
@@ -37,8 +39,6 @@ __all__ = [
     "label_value",
 ]
 
-TASK = PREFIX + "task"
-"""Annotation: the exact ids, as JSON."""
 DAG_LABEL, TASK_LABEL, RUN_LABEL = (PREFIX + part for part in ("dag", "task", "run"))
 """For people and their selectors; cut where an id is no label value."""
 

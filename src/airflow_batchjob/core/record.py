@@ -42,7 +42,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             return None
 
 
-def remembered(new: Record, old: Record | None) -> Record:
+def merged(new: Record, old: Record | None) -> Record:
     """Return what to keep now that `new` is known.
 
     Of a Job that nobody ever saw nothing is known: what the generation before it had done still stands.

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from airflow_batchjob.client.kubernetes import KubernetesClient
     from airflow_batchjob.core.capacity import Profiles
     from airflow_batchjob.core.machine import Machine
+    from airflow_batchjob.supervisor.rerun import RerunRequest
 
 DEFAULT_CONNECTION = "kubernetes_default"
 
@@ -71,6 +72,37 @@ class BatchJobHook(BaseHook):
             SpecError: What stands there makes no sense, or names an unknown preset.
         """
         return capacity_profiles(self._extra(), _defaults())
+
+    def request_rerun(
+        self, job_name: str, indexes: str, *, namespace: str | None = None, by: str = ""
+    ) -> RerunRequest:
+        """Ask for indexes of a Job that is over; they run when its task is cleared. Outside an event loop.
+
+        Args:
+            job_name: Of the Job, of any generation.
+            indexes: "failed", "rest" (all that is not done), "all", or numbers and ranges such as "3,7-9".
+            namespace: Of the Job; None: the connection's.
+            by: Who asks, for the log.
+
+        Returns:
+            What will run, and how to clear the task.
+
+        Raises:
+            SpecError: There is no such Job, it is not over, or it has no such indexes.
+            ApiError: The API could not be asked, or refused.
+        """
+        import asyncio
+
+        return asyncio.run(self.arequest_rerun(job_name, indexes, namespace=namespace, by=by))
+
+    async def arequest_rerun(
+        self, job_name: str, indexes: str, *, namespace: str | None = None, by: str = ""
+    ) -> RerunRequest:
+        """Do as `request_rerun` does, inside an event loop."""
+        from airflow_batchjob.supervisor.rerun import request_rerun
+
+        async with await self.aget_conn() as client:
+            return await request_rerun(client, job_name, indexes, namespace=namespace, by=by)
 
     def get_conn(self) -> ClusterSettings:
         """Return `settings()`: a client belongs to an event loop, so none is made here."""

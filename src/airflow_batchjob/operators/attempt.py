@@ -19,18 +19,19 @@ from airflow_batchjob.compat import (
     AirflowFailException,
     AirflowSkipException,
     TaskDeferralTimeout,
-    incarnation,
 )
 from airflow_batchjob.core.errors import DeadlineError, JobFailedError, Problem, SpecError, TaskCutError
-from airflow_batchjob.core.event import Cause, OnFinish, Order, Verdict
-from airflow_batchjob.core.identity import Again
+from airflow_batchjob.core.event import Cause, Order, Verdict
 from airflow_batchjob.core.manifest import Built, build
 from airflow_batchjob.core.marks import identity_selector, read_marks
 from airflow_batchjob.core.names import TaskIdentity
+from airflow_batchjob.core.record import Record
 from airflow_batchjob.core.status import read_status
 from airflow_batchjob.hooks.batchjob import BatchJobHook
-from airflow_batchjob.hooks.instance import instance_name, warn_of_default_instance
+from airflow_batchjob.hooks.instance import warn_of_default_instance
 from airflow_batchjob.operators.parameters import spec_of
+from airflow_batchjob.operators.remembering import stored_record
+from airflow_batchjob.operators.requesting import holder_of, identity_of, request_for
 from airflow_batchjob.operators.running import Cut, Runner
 from airflow_batchjob.supervisor.request import Request
 from airflow_batchjob.supervisor.submit import submit
@@ -46,8 +47,6 @@ if TYPE_CHECKING:
     from airflow_batchjob.core.machine import Machine
     from airflow_batchjob.operators.batchjob import BatchJobOperator
 
-OURS_BEFORE_AIRFLOWS_SECONDS = 10.0
-"""So much earlier than Airflow's own alarm fires our clock: time to stop the Job and to say so."""
 
 _BACKSTOP_AFTER = timedelta(seconds=60)
 
@@ -61,6 +60,8 @@ class Attempt:
     settings: ClusterSettings
     runner: Runner
     log: Logger
+    record: Record | None = None
+    """What an earlier try has kept of its Job."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,61 +91,17 @@ def begin(given: BatchJobOperator, job: Built, context: Context, runner: Runner)
         settings=settings,
         runner=runner,
         log=logger_of(given),
+        record=stored_record(context),
     )
-
-
-def request_for(given: BatchJobOperator, job: Built, context: Context) -> Request:
-    """Return the request of this try."""
-    ti = context["ti"]
-    return Request(
-        manifest=job.manifest,
-        thresholds=job.thresholds,
-        identity=identity_of(TaskKey.of(ti)),
-        holder=holder_of(ti),
-        incarnation=incarnation(context) or "",
-        namespace=job.namespace,
-        try_number=ti.try_number,
-        retries=given.retries or 0,
-        max_tries=ti.max_tries,
-        on_retry=Again(given.on_retry),
-        on_clear=Again(given.on_clear),
-        wall_clock_end=wall_clock_end(given, context),
-        on_finish=OnFinish(given.on_finish),
-        ttl_seconds_after_finished=job.ttl_seconds_after_finished,
-        ttl_left_out=job.ttl_left_out,
-        logs=given.logs,
-        log_containers=None if given.log_containers is None else tuple(given.log_containers),
-        resume_key=None if given.resume_key is None else str(given.resume_key),
-    )
-
-
-def holder_of(ti: Any) -> str:
-    """Return who acts on a Job: this task instance, in this try."""
-    return f"{ti.id}/{ti.try_number}"
-
-
-def identity_of(task: TaskKey) -> TaskIdentity:
-    """Return whose Job it is, among all that use the cluster."""
-    return TaskIdentity(instance_name(), task.dag_id, task.run_id, task.task_id, task.map_index)
-
-
-def wall_clock_end(given: BatchJobOperator, context: Context) -> float | None:
-    """Return when the try must end, in epoch seconds: the execution timeout, counted from the task's start.
-
-    Airflow keeps a task's start through deferrals, so a resumed task has the same end.
-    """
-    if given.execution_timeout is None:
-        return None
-    seconds = given.execution_timeout.total_seconds()
-    start = context["ti"].start_date.timestamp()
-    return float(start + max(seconds - OURS_BEFORE_AIRFLOWS_SECONDS, seconds / 2))
 
 
 async def submit_job(attempt: Attempt) -> Order | Ended:
     """Submit, attach, or find it ended; a kill meanwhile stops what this try has brought about."""
     async with await connect(attempt.settings) as client:
         warn_of_default_instance(attempt.request.identity.instance, client.server)
-        submitting = asyncio.ensure_future(submit(client, attempt.request, log=attempt.log))
+        submitting = asyncio.ensure_future(
+            submit(client, attempt.request, log=attempt.log, record=attempt.record)
+        )
         try:
             answer = await asyncio.shield(submitting)
         except asyncio.CancelledError:

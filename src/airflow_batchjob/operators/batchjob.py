@@ -292,7 +292,7 @@ class BatchJobOperator(BaseOperator):
     def _finish(self, context: Context, order: Order, verdict: Verdict) -> dict[str, Any]:
         from airflow_batchjob.operators.ending import conclude_job, settings_of
 
-        ending = self._runner.run(conclude_job(self, settings_of(self), order, verdict))
+        ending = self._runner.run(conclude_job(self, context, settings_of(self), order, verdict))
         # Before a failing end too: downstream tasks with trigger_rule="all_done" want them.
         self._push(context, ending.result)
         if ending.error is not None:

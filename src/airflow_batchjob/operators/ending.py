@@ -13,11 +13,14 @@ from airflow_batchjob.core.event import Cause, Order, Verdict
 from airflow_batchjob.core.policies import SKIP, read_exit_codes
 from airflow_batchjob.core.report import error_for, result_of
 from airflow_batchjob.hooks.batchjob import BatchJobHook
+from airflow_batchjob.operators.remembering import keeper
 from airflow_batchjob.supervisor.conclude import conclude
 from airflow_batchjob.tasks import logger_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from airflow.sdk import Context
 
     from airflow_batchjob.client.config import ClusterSettings
     from airflow_batchjob.operators.batchjob import BatchJobOperator
@@ -40,16 +43,18 @@ def settings_of(given: BatchJobOperator) -> ClusterSettings:
 
 
 async def conclude_job(
-    given: BatchJobOperator, settings: ClusterSettings, order: Order, verdict: Verdict
+    given: BatchJobOperator, context: Context, settings: ClusterSettings, order: Order, verdict: Verdict
 ) -> Ending:
     """Report the verdict on the Job, and say how the task ends. Safe to repeat."""
+    keep = keeper(context, order)
     log = logger_of(given)
     try:
         async with await connect(settings) as client:
-            told = await conclude(client, order, verdict, log=log)
+            told = await conclude(client, order, verdict, log=log, remember=keep)
     except ApiError as trouble:  # how the Job ended stands, reported or not
         log.warning("The verdict could not be written onto Job %s: %s", verdict.job, trouble)
         told = verdict
+        keep(told)
     error = skip_for(told, given.exit_codes or {}) or error_for(told, order)
     return Ending(result_of(told), error)
 

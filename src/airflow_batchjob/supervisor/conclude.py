@@ -6,6 +6,7 @@ Nothing here changes the verdict. What fails is a warning.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 
 import msgspec
 from typing_extensions import assert_never
@@ -30,7 +31,14 @@ NOT_MET_TTL_SECONDS = 7 * DAY_SECONDS
 _FAILED_BY_PODS = frozenset({Cause.TOO_FEW, Cause.FAIL_JOB_RULE, Cause.DEADLINE})
 
 
-async def conclude(client: JobClient, order: Order, verdict: Verdict, *, log: logging.Logger) -> Verdict:
+async def conclude(
+    client: JobClient,
+    order: Order,
+    verdict: Verdict,
+    *,
+    log: logging.Logger,
+    remember: Callable[[Verdict], None] | None = None,
+) -> Verdict:
     """Show failed indexes' logs, write the report, then let the Job go if that was asked for.
 
     Safe to repeat and to cut anywhere.
@@ -40,16 +48,23 @@ async def conclude(client: JobClient, order: Order, verdict: Verdict, *, log: lo
         order: What was asked.
         verdict: As `supervise` or `submit` gave it.
         log: Where tails of logs and warnings go.
+        remember: Keeps what a later try needs, should the Job be gone by then.
 
     Returns:
         The verdict with whole index lists and the causes of failures, as far as they can be read.
     """
-    if verdict.outcome is Outcome.NOT_OURS or verdict.cause is Cause.VANISHED:
+    if verdict.outcome is Outcome.NOT_OURS:
+        return verdict
+    keep = remember or (lambda _verdict: None)
+    if verdict.cause is Cause.VANISHED:
+        keep(verdict)
         return verdict
     verdict = await whole(client, order, verdict, log=log)
     if verdict.failed or verdict.cause in _FAILED_BY_PODS:
         verdict = await _with_causes(client, order, verdict, log)
-    if await _report(client, order, verdict, log) and _may_be_deleted(order, verdict):
+    is_reported = await _report(client, order, verdict, log)
+    keep(verdict)
+    if is_reported and _may_be_deleted(order, verdict):
         await _delete(client, verdict, log)
     return verdict
 
@@ -93,14 +108,19 @@ async def _with_causes(client: JobClient, order: Order, verdict: Verdict, log: l
     return msgspec.structs.replace(verdict, causes=causes_text(failed, pods, tails.last_lines))
 
 
-def report_of(order: Order, verdict: Verdict) -> list[Operation]:
-    """Return the changes that report `verdict`, and set how long the Job stays."""
-    mark = ReportedMark(
+def reported_mark(order: Order, verdict: Verdict) -> ReportedMark:
+    """Return what is told of `verdict` under `order`."""
+    return ReportedMark(
         verdict=verdict.outcome.value,
         try_number=order.try_number,
         retries=order.retries,
         max_tries=order.max_tries,
     )
+
+
+def report_of(order: Order, verdict: Verdict) -> list[Operation]:
+    """Return the changes that report `verdict`, and set how long the Job stays."""
+    mark = reported_mark(order, verdict)
     ttl = _ttl_seconds(order, verdict)
     return [
         annotate(REPORTED, mark.to_text()),

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from airflow_batchjob.core.budget import Thresholds
+from airflow_batchjob.core.digests import digests
 from airflow_batchjob.core.event import OnFinish, Order
 from airflow_batchjob.core.identity import Again, Asked
 from airflow_batchjob.core.job import JobRef
@@ -69,13 +70,18 @@ class Request:
     def deadline_seconds(self) -> int | None:
         return self.thresholds.deadline_seconds
 
-    def asked(self, digests: Mapping[str, str], *, waited: bool = False) -> Asked:
+    @property
+    def digests(self) -> dict[str, str]:
+        """One short digest for each field that decides an index's result."""
+        return digests(self.manifest, self.resume_key)
+
+    def asked(self, digests_now: Mapping[str, str], *, waited: bool = False) -> Asked:
         """Return what decides between an earlier Job and a new one."""
         return Asked(
             completions=self.thresholds.completions,
             indexed=self.thresholds.indexed,
             min_succeeded=self.thresholds.min_succeeded,
-            digests=digests,
+            digests=digests_now,
             incarnation=self.incarnation,
             holder=self.holder,
             retries=self.retries,
@@ -109,6 +115,7 @@ class Request:
             max_tries=self.max_tries,
             logs=self.logs,
             log_containers=None if self.log_containers is None else list(self.log_containers),
+            digests=self.digests,
             on_retry=self.on_retry.value,
             remembers=self.remembers,
         )

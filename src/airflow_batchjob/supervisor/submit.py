@@ -16,7 +16,6 @@ import msgspec
 from typing_extensions import assert_never
 
 from airflow_batchjob.client.protocol import JobClient
-from airflow_batchjob.core.digests import digests
 from airflow_batchjob.core.errors import (
     ApiConflictError,
     ApiError,
@@ -108,7 +107,7 @@ class _Submitting:
     jobs: list[Job] = field(default_factory=list)  # all of this identity, as listed last
 
     def __post_init__(self) -> None:
-        self.digests = digests(self.request.manifest, self.request.resume_key)
+        self.digests = self.request.digests
 
     @property
     def namespace(self) -> str:

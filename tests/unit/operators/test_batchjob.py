@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 from airflow.sdk import DAG, BaseOperator, task
-from airflow.serialization.serialized_objects import DagSerialization
+from airflow.serialization import serialized_objects
 
 from airflow_batchjob import BatchJobOperator, BatchJobSensor, Machine
 from airflow_batchjob.core.errors import SpecError
@@ -189,7 +189,12 @@ def test_survives_serialization():
         BatchJobOperator(task_id="t", image="i", env={"A": "b"}, machine=Machine(cpu=1, memory="1Gi"))
         BatchJobSensor(task_id="s", of_task="t")
 
-    again = DagSerialization.deserialize_dag(DagSerialization.serialize_dag(dag))
+    # DagSerialization since 3.2
+    serialization: Any = (
+        vars(serialized_objects).get("DagSerialization") or vars(serialized_objects)["SerializedDAG"]
+    )
+
+    again = serialization.deserialize_dag(serialization.serialize_dag(dag))
 
     assert again.task_dict.keys() == {"t", "s"}
 
@@ -256,7 +261,7 @@ def test_an_argument_that_ends_in_yaml_is_no_file():
 
 
 def test_a_template_that_jinja_misreads_names_field_and_mend():
-    from airflow.sdk.exceptions import AirflowFailException
+    from airflow_batchjob.compat import AirflowFailException
 
     dag = DAG("d", schedule=None)
     work = BatchJobOperator(task_id="t", image="i", args=["echo ${#a[@]}"], dag=dag)
@@ -285,7 +290,7 @@ def test_the_clock_is_ours_before_it_is_airflows():
     from datetime import datetime, timezone
     from types import SimpleNamespace
 
-    from airflow_batchjob.operators.attempt import wall_clock_end
+    from airflow_batchjob.operators.requesting import wall_clock_end
 
     start = datetime(2027, 1, 1, tzinfo=timezone.utc)
     context: Any = {"ti": SimpleNamespace(start_date=start)}
