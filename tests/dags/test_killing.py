@@ -12,11 +12,12 @@ from contextlib import contextmanager
 from typing import Any, cast
 
 import pytest
-from airflow.sdk.exceptions import TaskDeferred
 from airflow.sdk.execution_time.comms import GetTaskStates, TaskStatesResult
 from airflow.sdk.execution_time.supervisor import set_supervisor_comms
+from airflow.triggers.base import BaseTrigger
 
 from airflow_batchjob import BatchJobOperator
+from airflow_batchjob.compat import TaskDeferred, triggers_are_told_of_kills
 from airflow_batchjob.core.errors import TaskCutError
 from airflow_batchjob.triggers.batchjob import BatchJobTrigger
 from tests.dags.airflow_tasks import TaskInstance, prepared
@@ -114,14 +115,29 @@ def test_a_trigger_that_is_killed_twice_or_after_the_end(batchjob_cluster):
     assert is_stopped(batchjob_cluster, ti)
 
 
+@pytest.mark.skipif(not triggers_are_told_of_kills(), reason="Airflow before 3.3")
 def test_a_trigger_that_ends_leaves_the_job_alone(batchjob_cluster):
     task, ti, context = sleeping()
     trigger = trigger_of(task, ti, context)
 
     with set_supervisor_comms(Airflow(ti, "failed")):
-        asyncio.run(trigger.cleanup())  # Airflow 3.3 has on_kill for this
+        asyncio.run(trigger.cleanup())
 
     assert not is_stopped(batchjob_cluster, ti)
+
+
+@each_state
+def test_a_trigger_that_ends_asks_where_airflow_has_no_kill_hook(
+    batchjob_cluster, monkeypatch, state, stopped
+):
+    monkeypatch.delattr(BaseTrigger, "on_kill", raising=False)
+    task, ti, context = sleeping()
+    trigger = trigger_of(task, ti, context)
+
+    with set_supervisor_comms(Airflow(ti, state)):
+        asyncio.run(trigger.cleanup())
+
+    assert is_stopped(batchjob_cluster, ti) is stopped
 
 
 @contextmanager
@@ -178,8 +194,9 @@ def test_a_worker_does_not_wait_longer_for_an_answer_than_airflow_waits_for_it(b
 
 
 def test_airflows_own_timeout_stops_without_asking(batchjob_cluster):
-    from airflow.sdk.exceptions import AirflowTaskTimeout
     from airflow.sdk.execution_time.timeout import timeout
+
+    from airflow_batchjob.compat import AirflowTaskTimeout
 
     task, ti, context = sleeping(deferrable=False)
 

@@ -8,13 +8,18 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
-from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, TaskDeferralError, TaskDeferred
 
 from airflow_batchjob import (
     BatchJobOperator,
     DeadlineError,
     OutcomeUnknownError,
     ThresholdNotMetError,
+)
+from airflow_batchjob.compat import (
+    AirflowFailException,
+    AirflowSkipException,
+    TaskDeferralError,
+    TaskDeferred,
 )
 from airflow_batchjob.core.event import Order
 from airflow_batchjob.triggers.batchjob import BatchJobTrigger
@@ -274,7 +279,7 @@ class TestATriggerThatFailed:
 
 
 def test_a_connection_that_does_not_exist_is_named():
-    from airflow.sdk.exceptions import AirflowNotFoundException
+    from airflow_batchjob.compat import AirflowNotFoundException
 
     task, _, context = work(kubernetes_conn_id="nowhere")
 

@@ -7,11 +7,11 @@ import json
 from typing import Any
 
 import pytest
-from airflow.sdk.exceptions import AirflowSensorTimeout, AirflowSkipException, TaskDeferred
 from airflow.sdk.execution_time.comms import GetTaskStates, GetXCom, TaskStatesResult, XComResult
 from airflow.sdk.execution_time.supervisor import set_supervisor_comms
 
 from airflow_batchjob import BatchJobOperator, BatchJobSensor, OutcomeUnknownError, ThresholdNotMetError
+from airflow_batchjob.compat import AirflowSensorTimeout, AirflowSkipException, TaskDeferred
 from airflow_batchjob.triggers.sensor import BatchJobSensorTrigger
 from tests.dags.airflow_tasks import TaskInstance, prepared
 

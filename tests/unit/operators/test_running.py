@@ -7,9 +7,9 @@ import os
 import signal
 
 import pytest
-from airflow.sdk.exceptions import AirflowTaskTimeout
 from airflow.sdk.execution_time.timeout import timeout
 
+from airflow_batchjob.compat import AirflowTaskTimeout
 from airflow_batchjob.core.errors import TaskCutError
 from airflow_batchjob.operators.running import Runner
 

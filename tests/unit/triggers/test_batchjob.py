@@ -7,11 +7,11 @@ import json
 from typing import Any
 
 import pytest
-from airflow.sdk.exceptions import AirflowFailException
-from airflow.sdk.serde import deserialize, serialize
+from airflow.serialization.serialized_objects import BaseSerialization
 from airflow.triggers.base import BaseTrigger
 
 from airflow_batchjob import ApiUnavailableError
+from airflow_batchjob.compat import AirflowFailException
 from airflow_batchjob.core.event import Cause, Order, Outcome, Verdict
 from airflow_batchjob.core.indexes import IndexSet
 from airflow_batchjob.core.job import JobRef
@@ -29,6 +29,11 @@ ORDER = Order(
     indexed=True,
 )
 
+
+def through_airflow(value: Any) -> Any:
+    return BaseSerialization.deserialize(json.loads(json.dumps(BaseSerialization.serialize(value))))
+
+
 TRIGGERS = {
     "the operator's": BatchJobTrigger(kubernetes_conn_id="gpu", order=ORDER.to_json_types()),
     "the sensor's": BatchJobSensorTrigger(
@@ -43,7 +48,7 @@ def test_a_trigger_is_rebuilt_from_what_it_serializes(trigger):
     path, arguments = trigger.serialize()
     module, _, name = path.rpartition(".")
 
-    again = getattr(importlib.import_module(module), name)(**deserialize(serialize(arguments)))
+    again = getattr(importlib.import_module(module), name)(**through_airflow(arguments))
 
     assert again.serialize() == trigger.serialize()
     assert isinstance(again, BaseTrigger)
@@ -67,7 +72,7 @@ def test_an_event_is_small_at_any_size_of_job():
 def test_a_report_survives_airflows_own_serialization():
     report = Report(order=ORDER, verdict=verdict(succeeded=5, failed_indexes="3,7-9"))
 
-    assert Report.from_payload(deserialize(serialize(report.to_payload()))) == report
+    assert Report.from_payload(through_airflow(report.to_payload())) == report
 
 
 def test_trouble_in_the_triggerer_can_be_retried_or_not():
