@@ -14,6 +14,8 @@ from airflow_batchjob.core.status import JobStatus, Phase
 
 WINDOW_SECONDS = 600.0
 LINE_EVERY_SECONDS = 30.0
+# A Job of half a minute shows that it moves; one of a day does not fill the log.
+FIRST_LINE_AFTER_SECONDS = 3.0
 _MOST_SAMPLES = 120
 _LONGEST_ETA_SECONDS = 30 * 86_400.0
 
@@ -41,6 +43,7 @@ class Progress:
     samples: Sequence[Sample] = ()
     active_seconds: float = 0.0  # since the first look, suspensions left out
     looked_at: float | None = None  # epoch or monotonic seconds, of the newest look
+    began_at: float | None = None  # when the first line was said
     said_at: float | None = None
     said: str = ""
 
@@ -103,16 +106,17 @@ class Progress:
     def due_line(self, *, every_seconds: float = LINE_EVERY_SECONDS) -> tuple[str | None, Progress]:
         """Return the line if one is due now, and the progress that remembers it was said.
 
-        The first look and the end always get one; between them only a change does, and not more often
-        than every `every_seconds`.
+        The first look and the end always get one; between them only a change does, at first after
+        some seconds, then each time after as long as has passed, and at last every `every_seconds`.
         """
         line, counts = progress_line(self), _counts(self)
         now = self.looked_at or 0.0
         is_first = self.said_at is None
-        waited = self.said_at is None or now - self.said_at >= every_seconds
-        if counts == self.said or not (is_first or self.final or waited):
+        began, said_at = (now if at is None else at for at in (self.began_at, self.said_at))
+        gap = min(every_seconds, max(FIRST_LINE_AFTER_SECONDS, said_at - began))
+        if counts == self.said or not (is_first or self.final or now - said_at >= gap):
             return None, self
-        return line, replace(self, said_at=now, said=counts)
+        return line, replace(self, began_at=began, said_at=now, said=counts)
 
 
 def progress_line(progress: Progress) -> str:

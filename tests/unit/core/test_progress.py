@@ -169,8 +169,10 @@ def test_nothing_new_gets_none() -> None:
     assert len(lines(*((t, look(running=3)) for t in range(0, 1000, 10)))) == 1
 
 
-def test_changes_get_lines_at_a_distance() -> None:
-    assert len(lines(*((t, look(done=t)) for t in range(301)))) == 11
+def test_changes_get_lines_at_a_growing_distance() -> None:
+    said = lines(*((second, look(done=second)) for second in range(140)))
+
+    assert [int(line.split()[0]) for line in said] == [0, 3, 6, 12, 24, 48, 78, 108, 138]
 
 
 def test_the_end_gets_a_line_at_once_and_once() -> None:

@@ -51,7 +51,7 @@ async def no_sleep(_seconds: float) -> None:
 def follower(cluster: Logs, choice: LogChoice = EVERY, **more: Any) -> LogFollower:
     log = logging.getLogger("test.logs")
     settings = {"sleep": no_sleep, "grace_seconds": 2.0} | more
-    return LogFollower(cluster, choice, log, **settings)  # type: ignore[arg-type]
+    return LogFollower(cluster, choice, log, **settings)
 
 
 @pytest.fixture
@@ -252,7 +252,7 @@ async def test_only_the_chosen_indexes_are_followed() -> None:
     cluster = Logs({})
     pods = [pod(n, "Succeeded", container(terminated=exited(0)), name=f"p{n}") for n in range(20)]
 
-    logs = follower_for(cluster, "0,17", 20, logging.getLogger("test.logs"))  # type: ignore[arg-type]
+    logs = follower_for(cluster, "0,17", 20, logging.getLogger("test.logs"))
     async with logs:
         await logs.finish(pods)
 

@@ -46,7 +46,7 @@ async def gathered(cluster: Cluster, pods: list[Pod], choice: LogChoice = TAILS,
     """Gather for `failed`; without it, for the index of every pod."""
     indexes = IndexSet.of(index for one in pods if (index := index_of(one)) is not None)
     failed = more.pop("failed", indexes)
-    return await gather_tails(cluster, pods, failed, choice, **more)  # type: ignore[arg-type]
+    return await gather_tails(cluster, pods, failed, choice, **more)
 
 
 async def test_a_group_for_each_failed_index() -> None:
