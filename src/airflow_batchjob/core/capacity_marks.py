@@ -22,7 +22,11 @@ LOSSES = PREFIX + "losses"
 FELL_BACK = PREFIX + "fell-back"
 
 FALL_BACK = "fall-back"
+"""Under way: a Job is suspended, to be moved to other machines."""
+FOLLOW_UP = "follow-up"
+"""Under way: a Job was stopped, and a follow-up Job goes on with what is left."""
 
+_OURS = frozenset({FALL_BACK, FOLLOW_UP})
 _MOST_INDEXES = 1_000_000  # no Job has more; anyone may have edited the text
 
 MarkT = TypeVar("MarkT")
@@ -91,6 +95,7 @@ class LossMark(_Mark, frozen=True):
         holder: Whose try it is: another one starts at 0.
         counts: How often an index was lost, to the indexes as range text.
         before: The same, up to the start that `since` tells.
+        skipped: What Kubernetes has counted since that start, and an earlier try has had.
         pressure: Of `counts`, those that the node's memory pressure caused.
         since: The Job's `startTime` in epoch seconds that Kubernetes' counts belong to.
         seconds: For how long the lost pods of an index had run, by index; the longest, where many were.
@@ -100,6 +105,7 @@ class LossMark(_Mark, frozen=True):
     holder: str
     counts: dict[str, str] = {}
     before: dict[str, str] = {}
+    skipped: dict[str, str] = {}
     pressure: dict[str, str] = {}
     since: float = 0.0
     seconds: dict[str, float] = {}
@@ -110,12 +116,16 @@ class LossMark(_Mark, frozen=True):
         """How many pods were lost."""
         return sum(from_ranges(self.counts).values())
 
+    def of_a_new_job(self) -> LossMark:
+        """Return the mark of a Job that goes on with the same try: Kubernetes counts nothing there yet."""
+        return msgspec.structs.replace(self, before=self.counts, skipped={}, since=0.0)
+
 
 class UnderWay(_Mark, frozen=True):
     """A Job that was suspended in order to fall back, and is not there yet.
 
     Attributes:
-        doing: `FALL_BACK`; another word is someone else's business.
+        doing: `FALL_BACK` or `FOLLOW_UP`; another word is someone else's business.
         why: The reason.
         words: The same, for people.
         at: Epoch seconds.
@@ -147,6 +157,11 @@ class CapacityMarks:
     under_way: UnderWay | None = None
     fell_back: FellBack | None = None
 
+    @property
+    def is_followed_up(self) -> bool:
+        """True where it was stopped because a follow-up Job goes on."""
+        return self.under_way is not None and self.under_way.doing == FOLLOW_UP
+
 
 def read_capacity(job: Job) -> CapacityMarks:
     """Read the marks on `job`."""
@@ -155,7 +170,7 @@ def read_capacity(job: Job) -> CapacityMarks:
     return CapacityMarks(
         plan=_decoded(texts.get(CAPACITY), Plan),
         losses=_decoded(texts.get(LOSSES), LossMark),
-        under_way=under_way if under_way is not None and under_way.doing == FALL_BACK else None,
+        under_way=under_way if under_way is not None and under_way.doing in _OURS else None,
         fell_back=_decoded(texts.get(FELL_BACK), FellBack),
     )
 

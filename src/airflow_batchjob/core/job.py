@@ -50,7 +50,7 @@ class Condition(Read, frozen=True):
 
 
 class JobFields(Read, frozen=True):
-    """`.spec`. `success_policy` and `template` stay plain: they are copied, not reasoned about."""
+    """`.spec`. Policies and `template` stay plain: they are copied, not reasoned about."""
 
     parallelism: int | None = None
     completions: int | None = None
@@ -62,6 +62,8 @@ class JobFields(Read, frozen=True):
     active_deadline_seconds: int | None = None
     ttl_seconds_after_finished: int | None = None
     success_policy: dict[str, Any] | None = None
+    pod_failure_policy: dict[str, Any] | None = None
+    pod_replacement_policy: str | None = None
     managed_by: str | None = None
     template: dict[str, Any] = {}
 

@@ -1,4 +1,4 @@
-"""What was seen, what was asked, and now → wait, stop or done.
+"""What was seen, what was asked, and now → wait, fall back, stop or done.
 
 A pure step: `decide` takes one look and what earlier looks left in `Memory`, and returns a decision
 for `supervisor.supervise` to carry out. Every step may be the first after a crash.
@@ -12,10 +12,20 @@ from datetime import datetime, timezone
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
-from airflow_batchjob.core.clocks import Sent, active_seconds, suspended_at, to_send_again, with_start
+from airflow_batchjob.core.capacity import Kind
+from airflow_batchjob.core.capacity_marks import CapacityMarks, read_capacity
+from airflow_batchjob.core.clocks import (
+    Sent,
+    active_seconds,
+    suspended_at,
+    to_send,
+    to_send_again,
+    with_start,
+)
 from airflow_batchjob.core.diagnosis import diagnose
 from airflow_batchjob.core.event import Cause, Order, Verdict
 from airflow_batchjob.core.job import Job
+from airflow_batchjob.core.losses import Losses
 from airflow_batchjob.core.marks import Marks, read_marks
 from airflow_batchjob.core.notes import Held, Note, note_of, say
 from airflow_batchjob.core.pods import Pod
@@ -23,6 +33,7 @@ from airflow_batchjob.core.status import Phase, read_status
 from airflow_batchjob.core.stock_out import Scheduling, shortage
 from airflow_batchjob.core.stock_out import look as look_at_scheduling
 from airflow_batchjob.core.verdict import judge, judge_vanished, taken_over
+from airflow_batchjob.core.way_out import FallBack, GiveUp, go_on, leave
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +45,7 @@ class Look:
     pods: tuple[Pod, ...] | None = None
     events: tuple[Mapping[str, Any], ...] = ()  # of the Job and its pods, where they were asked for
     notes: tuple[Note, ...] = ()  # what the supervisor itself has to say, e.g. that nothing is heard
+    losses: Losses | None = None  # None where none are counted, or they can't be
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +88,7 @@ class Done:
     verdict: Verdict
 
 
-Decision: TypeAlias = Wait | Stop | Done
+Decision: TypeAlias = Wait | FallBack | Stop | Done
 
 
 class _Seen(NamedTuple):
@@ -99,10 +111,13 @@ def decide(look: Look, order: Order, memory: Memory) -> tuple[Decision, Memory]:
     if job is None or job.metadata.uid != order.job.uid:
         return Done(judge_vanished(memory.last, order)), memory
     marks, phase = read_marks(job), read_status(job).phase
-    memory = _remember(look, job, memory)
+    capacity = read_capacity(job)
+    memory = _remember(look, job, memory, _most_running(capacity))
     seen = _Seen(job, with_start(job, memory.started), look, order, memory)
     if marks.holder != order.holder:
         return Done(taken_over(job, order)), memory
+    if capacity.is_followed_up and phase is not Phase.SUCCEEDED:
+        return _move(seen, capacity)
     if phase.is_final:
         return Done(judge(job, order)), memory
     if _is_leaving(job, phase, marks):
@@ -112,9 +127,11 @@ def decide(look: Look, order: Order, memory: Memory) -> tuple[Decision, Memory]:
     limit = order.deadline_seconds
     if limit is not None and active_seconds(seen.timed, order.holder, look.now) >= limit:
         return Stop(cause=Cause.DEADLINE, words=f"deadline_seconds={limit} of active time has passed"), memory
+    if capacity.under_way is not None:
+        return _move(seen, capacity)
     if phase is Phase.SUSPENDED or job.spec.suspend:
         return _wait(seen, _suspended_words(marks))
-    return _while_active(seen)
+    return _while_active(seen, capacity, marks.queue)
 
 
 def wants_pods(job: Job) -> bool:
@@ -133,17 +150,44 @@ def wants_events(job: Job) -> bool:
     return waiting and not job.status.terminating and job.spec.parallelism != 0
 
 
-def _while_active(seen: _Seen) -> tuple[Decision, Memory]:
+def _while_active(seen: _Seen, capacity: CapacityMarks, queue: str) -> tuple[Decision, Memory]:
     look, order, memory = seen.look, seen.order, seen.memory
-    short = shortage(seen.job, memory.pods, memory.scheduling, order.pending_seconds)
+    most = _most_running(capacity)
+    short = shortage(seen.job, memory.pods, memory.scheduling, order.pending_seconds, most)
+    due_at = float("inf") if short is None else short.due_at
     # An older list may still show pods as waiting that have a machine by now.
-    if short is not None and look.pods is not None and look.now >= short.due_at:
-        words = f"{short.unscheduled:,} pods without a machine for {order.pending_seconds} s"
-        return Stop(cause=Cause.STOCK_OUT, words=f"{words}: {short.words}" if short.words else words), memory
-    return _wait(seen, (), due_at=float("inf") if short is None else short.due_at)
+    due = short if look.pods is not None and look.now >= due_at else None
+    found = leave(seen.job, capacity, order, look.losses, due, queue=queue)
+    if isinstance(found, FallBack):
+        return replace(found, resend=to_send(seen.timed, order, look.now)), memory
+    if isinstance(found, GiveUp):
+        return Stop(cause=found.cause, words=found.words), memory
+    if due is not None and found is None:
+        return Stop(cause=Cause.STOCK_OUT, words=due.told(order.pending_seconds)), memory
+    if due is not None:  # waited for already: only a change can decide more
+        due_at = float("inf")
+    return _wait(seen, () if found is None else (found,), due_at=due_at)
 
 
-def _remember(look: Look, job: Job, memory: Memory) -> Memory:
+def _move(seen: _Seen, capacity: CapacityMarks) -> tuple[Decision, Memory]:
+    """Go on with what someone has begun, be it this process or one that is no more."""
+    if capacity.plan is None or capacity.under_way is None:
+        words = "it is to leave spot, and where to is not written on it any more"
+        return _wait(seen, (Note("way-out", words, warning=True),))
+    found = go_on(seen.job, capacity.plan, capacity.under_way)
+    if isinstance(found, Note):
+        return _wait(seen, (found,))
+    return replace(found, resend=to_send(seen.timed, seen.order, seen.look.now)), seen.memory
+
+
+def _most_running(capacity: CapacityMarks) -> int:
+    """Return how many running pods are no obstacle to a stock-out."""
+    plan = capacity.plan
+    leaves = plan is not None and plan.fallback and plan.now is Kind.SPOT
+    return plan.max_running if plan is not None and leaves else 0
+
+
+def _remember(look: Look, job: Job, memory: Memory, most_running: int) -> Memory:
     """Keep what this look shows; what an older list of pods showed goes as soon as it may be wrong."""
     if job.status.start_time is not None:
         memory = replace(memory, started=job)
@@ -151,10 +195,10 @@ def _remember(look: Look, job: Job, memory: Memory) -> Memory:
         # After a resume all clocks on capacity start anew.
         return replace(memory, last=job, scheduling=Scheduling(), pods=look.pods or (), events=())
     scheduling = memory.scheduling
-    if job.status.ready:
+    if (job.status.ready or 0) > most_running:
         scheduling = replace(scheduling, running_at=look.now)
     if look.pods is not None:
-        scheduling = look_at_scheduling(look.pods, scheduling, look.now)
+        scheduling = look_at_scheduling(look.pods, scheduling, look.now, most_running)
         return replace(memory, last=job, scheduling=scheduling, pods=look.pods, events=look.events)
     pods, events = (memory.pods, memory.events) if wants_pods(job) else ((), ())
     return replace(memory, last=job, scheduling=scheduling, pods=pods, events=look.events or events)

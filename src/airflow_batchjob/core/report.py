@@ -28,9 +28,18 @@ _LISTS = ("succeeded_indexes", "failed_indexes", "not_run_indexes")
 _REASONS = {
     Cause.EXECUTION_TIMEOUT: "ExecutionTimeout",
     Cause.STOCK_OUT: "StockOut",
+    Cause.LOSSES: "Losses",
+    Cause.OVERCOMMITTED: "Overcommitted",
     Cause.STOPPED: "Stopped",
     Cause.VANISHED: "Vanished",
     Cause.TAKEN_OVER: "TakenOver",
+}
+
+_STOPPED_FOR = {
+    Cause.STOCK_OUT: "No capacity came",
+    Cause.LOSSES: "Machines were taken away too often",
+    Cause.OVERCOMMITTED: "Overcommitted memory",
+    Cause.STOPPED: "It was stopped",
 }
 
 
@@ -55,7 +64,7 @@ def result_of(verdict: Verdict) -> dict[str, Any]:
         "failed_indexes": verdict.failed_indexes,
         "not_run_indexes": verdict.not_run_indexes,
         "losses": verdict.losses,
-        "fell_back": False,
+        "fell_back": verdict.fell_back,
         "cost": None,
     }
     return result | {"indexes_cut": True} if verdict.indexes_cut else result
@@ -146,10 +155,8 @@ def _why(verdict: Verdict, order: Order) -> str:
             return f"{limit} of active time has passed."
         case Cause.EXECUTION_TIMEOUT:
             return "Airflow's execution_timeout has passed."
-        case Cause.STOCK_OUT:
-            return f"No capacity came: {said}." if said else "No capacity came."
-        case Cause.STOPPED:
-            return f"It was stopped: {said}." if said else "It was stopped."
+        case Cause.STOCK_OUT | Cause.LOSSES | Cause.OVERCOMMITTED | Cause.STOPPED:
+            return f"{_STOPPED_FOR[verdict.cause]}: {said}." if said else f"{_STOPPED_FOR[verdict.cause]}."
         case Cause.VANISHED:
             return (
                 "The Job was deleted by someone else, or replaced, before its end could be read: "
@@ -187,13 +194,13 @@ def _what_runs_next(verdict: Verdict, order: Order) -> str:
 
 def _error_class(cause: Cause) -> type[JobFailedError]:
     match cause:
-        case Cause.COMPLETE | Cause.ENOUGH | Cause.TOO_FEW:
+        case Cause.COMPLETE | Cause.ENOUGH | Cause.TOO_FEW | Cause.OVERCOMMITTED:
             return ThresholdNotMetError
         case Cause.FAIL_JOB_RULE:
             return FailJobRuleError
         case Cause.DEADLINE | Cause.EXECUTION_TIMEOUT:
             return DeadlineError
-        case Cause.STOCK_OUT:
+        case Cause.STOCK_OUT | Cause.LOSSES:
             return StockOutError
         case Cause.STOPPED:
             return StoppedError

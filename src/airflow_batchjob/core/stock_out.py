@@ -34,8 +34,13 @@ class Shortage:
     words: str
     due_at: float
 
+    def told(self, pending_seconds: int | None) -> str:
+        """Say it, with the scheduler's own words."""
+        said = f"{self.unscheduled:,} pods without a machine for {pending_seconds} s"
+        return f"{said}: {self.words}" if self.words else said
 
-def look(pods: Sequence[Pod], before: Scheduling, now: float) -> Scheduling:
+
+def look(pods: Sequence[Pod], before: Scheduling, now: float, most_running: int = 0) -> Scheduling:
     """Return what is to be remembered after this look at all pods of a Job."""
     stages = [lifecycle_of(pod) for pod in pods]
     waiting = [pod for pod, stage in zip(pods, stages, strict=True) if stage is Lifecycle.QUEUED]
@@ -44,22 +49,25 @@ def look(pods: Sequence[Pod], before: Scheduling, now: float) -> Scheduling:
     return replace(
         before,
         newly_scheduled_at=max([before.newly_scheduled_at, *map(_scheduled_at, pods)]),
-        running_at=now if Lifecycle.RUNNING in stages else before.running_at,
+        running_at=now if stages.count(Lifecycle.RUNNING) > most_running else before.running_at,
         unscheduled_since=since,
     )
 
 
-def shortage(job: Job, pods: Sequence[Pod], seen: Scheduling, pending_seconds: int | None) -> Shortage | None:
+def shortage(
+    job: Job, pods: Sequence[Pod], seen: Scheduling, pending_seconds: int | None, most_running: int = 0
+) -> Shortage | None:
     """Return the shortage in these pods; None where every pod has a machine.
 
-    `due_at` is the moment from which it is a stock-out, if nothing changes: never while a pod runs,
-    or without a limit.
+    `due_at` is the moment from which it is a stock-out, if nothing changes: never while more pods run
+    than `most_running`, or without a limit.
     """
     waiting = [pod for pod in pods if lifecycle_of(pod) is Lifecycle.QUEUED]
     if not waiting:
         return None
     due_at = float("inf")
-    if pending_seconds is not None and all(lifecycle_of(pod) is not Lifecycle.RUNNING for pod in pods):
+    running = sum(lifecycle_of(pod) is Lifecycle.RUNNING for pod in pods)
+    if pending_seconds is not None and running <= most_running:
         start = job.status.start_time  # set anew by a resume
         due_at = max(
             seen.newly_scheduled_at + pending_seconds,

@@ -10,6 +10,7 @@ import sys
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+from airflow_batchjob.core.capacity_marks import read_capacity
 from airflow_batchjob.core.event import Cause, Order, Outcome, Verdict
 from airflow_batchjob.core.indexes import IndexSet
 from airflow_batchjob.core.job import Job
@@ -231,6 +232,8 @@ def _verdict(job: Job, goal: Goal, counts: Counts, ending: _Ending) -> Verdict:
         text if len(text := str(indexes)) <= longest else None
         for indexes in (counts.succeeded_indexes, counts.failed_indexes, counts.not_run_indexes)
     )
+    capacity = read_capacity(job)
+    lost = capacity.losses
     return Verdict(
         outcome=ending.outcome,
         cause=ending.cause,
@@ -247,6 +250,9 @@ def _verdict(job: Job, goal: Goal, counts: Counts, ending: _Ending) -> Verdict:
         failed_indexes=failed,
         not_run_indexes=not_run,
         indexes_cut=None in (succeeded, failed, not_run),
+        losses=0 if lost is None else lost.total,
+        lost_seconds=0.0 if lost is None else lost.lost_seconds,
+        fell_back=capacity.fell_back is not None,
         asked=None if counts.asked_indexes is None else counts.asked_indexes.count,
         asked_succeeded=counts.asked_succeeded.count,
     )

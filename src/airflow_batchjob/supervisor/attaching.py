@@ -6,10 +6,13 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from airflow_batchjob.core.capacity_marks import CAPACITY, Why, read_capacity
 from airflow_batchjob.core.clocks import to_send
 from airflow_batchjob.core.job import Job
 from airflow_batchjob.core.marks import DEADLINE, DIGESTS, HOLDER, LOGICAL_DATE, read_marks
 from airflow_batchjob.core.names import identify
+from airflow_batchjob.core.spot_rules import on_demand_from_the_start, plan_of
+from airflow_batchjob.core.way_out import is_last_of_several, last_try_words
 from airflow_batchjob.supervisor.patches import (
     Operation,
     annotate,
@@ -40,7 +43,7 @@ def created_manifest(
     if sent is not None:
         extras[DEADLINE] = sent.mark.to_text()
     manifest = identify(
-        request.manifest,
+        _placed(request, now),
         request.identity,
         generation,
         holder=request.holder,
@@ -51,6 +54,25 @@ def created_manifest(
     if sent is not None:
         manifest["spec"] = {**manifest["spec"], "activeDeadlineSeconds": sent.seconds}
     return manifest
+
+
+def _placed(request: Request, now: float) -> Mapping[str, Any]:
+    """Return the manifest, on demand from its start where this is the last of several tries."""
+    plan = plan_of(request.manifest)
+    last = is_last_of_several(request.try_number, request.max_tries)
+    if plan is None or not plan.last_try_on_demand or not last:
+        return request.manifest
+    words = last_try_words(request.try_number)
+    return on_demand_from_the_start(request.manifest, Why.LAST_TRY, words, now)
+
+
+def _plan(job: Job, request: Request) -> list[Operation]:
+    """Bring the limits of a living Job's capacity up to what is asked now; where it runs stays."""
+    asked, there = plan_of(request.manifest), read_capacity(job).plan
+    if asked is None or there is None:
+        return []
+    now = asked.moved() if there.now is not asked.now else asked
+    return [] if now == there else [annotate(CAPACITY, now.to_text())]
 
 
 def hold_operations(job: Job, request: Request) -> list[Operation]:
@@ -68,7 +90,7 @@ def attach_operations(job: Job, request: Request, *, now: float, plainly: bool) 
         now: Epoch seconds.
         plainly: Leave budgets, parallelism and TTL as they are: the API has refused them.
     """
-    operations = hold_operations(job, request) + _deadline(job, request, now)
+    operations = [*hold_operations(job, request), *_deadline(job, request, now), *_plan(job, request)]
     return operations if plainly else operations + _limits(job, request)
 
 

@@ -48,6 +48,11 @@ def send_deadline(sent: Sent) -> list[Operation]:
     return [put("/spec/activeDeadlineSeconds", sent.seconds), annotate(DEADLINE, sent.mark.to_text())]
 
 
+def if_says(key: str, text: str) -> Operation:
+    """Return the test that an annotation has this text."""
+    return _test(_annotation(key), text)
+
+
 def drop_annotation(key: str) -> Operation:
     return drop(_annotation(key))
 

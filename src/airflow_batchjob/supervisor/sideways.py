@@ -18,19 +18,27 @@ from airflow_batchjob.core.errors import ApiError, ApiRefusedError
 from airflow_batchjob.core.event import Order, Outcome, Verdict
 from airflow_batchjob.core.job import Job
 from airflow_batchjob.core.log_choice import read_log_choice
+from airflow_batchjob.core.losses import Losses
 from airflow_batchjob.core.pods import Pod
 from airflow_batchjob.core.policy import wants_events, wants_pods
 from airflow_batchjob.core.status import read_status
 from airflow_batchjob.supervisor.logs import LogFollower
+from airflow_batchjob.supervisor.losing import Losing
 from airflow_batchjob.supervisor.pace import Pace
+from airflow_batchjob.supervisor.pod_watch import CONTROLLER_UID
 
-CONTROLLER_UID = "batch.kubernetes.io/controller-uid"
+__all__ = ["CONTROLLER_UID", "Sideways"]
+
 
 
 class Sideways:
     """What one supervisor looks at beside its Job. An async context manager."""
 
-    def __init__(self, client: JobClient, order: Order, log: logging.Logger, pace: Pace) -> None:
+    def __init__(
+        self, client: JobClient, order: Order, log: logging.Logger, pace: Pace, losing: Losing
+    ) -> None:
+        self.losing = losing
+        self.losses: Losses | None = None
         self.events: tuple[dict[str, Any], ...] = ()
         self._client, self._order, self._log, self._pace = client, order, log, pace
         self._choice = read_log_choice(order.logs, order.completions)
@@ -50,6 +58,7 @@ class Sideways:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self._follower.close()
+        await self.losing.close()
 
     def due_in_seconds(self, job: Job | None) -> float:
         """Return how long nothing need be looked at, unless the Job changes."""
@@ -58,14 +67,15 @@ class Sideways:
         due = [float("inf") if self._events_due is None else self._events_due]
         if self._wants_pods(job):
             due.append(self._pods_due)
-        return max(0.0, min(due) - _now())
+        return max(0.0, min(min(due) - _now(), self.losing.due_in_seconds()))
 
     def need_pods_in(self, seconds: float) -> None:
         """List pods again at that time, also if nothing has changed until then."""
         self._pods_due = min(self._pods_due, _now() + max(0.0, seconds))
 
     async def look(self, job: Job) -> None:
-        """List pods and events where they are due."""
+        """List pods and events where they are due, and count what was lost."""
+        self.losses = await self.losing.look(job)
         if self._wants_pods(job):
             if _counts_of(job) != self._counts:
                 self._pause = self._pace.pods_delay_seconds(job.status.active)
@@ -79,10 +89,15 @@ class Sideways:
         pods, self._pods = self._pods, None
         return pods
 
-    async def finish(self, verdict: Verdict) -> None:
-        """Let the logs that are followed come to their end, within a limit."""
-        if not self._choice.follows_any or verdict.outcome is Outcome.NOT_OURS:
-            return
+    async def finish(self, verdict: Verdict) -> Verdict:
+        """Let the logs that are followed come to their end, within a limit; add what was lost."""
+        if verdict.outcome is Outcome.NOT_OURS:
+            return verdict
+        if self._choice.follows_any:
+            await self._finish_logs(verdict)
+        return await self.losing.finish(verdict)
+
+    async def _finish_logs(self, verdict: Verdict) -> None:
         pods: tuple[Pod, ...] = ()
         if "pods" not in self._forbidden:
             ref = verdict.job

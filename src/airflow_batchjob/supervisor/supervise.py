@@ -27,6 +27,9 @@ from airflow_batchjob.core.notes import Note
 from airflow_batchjob.core.policy import Decision, Done, Look, Memory, Stop, Wait, decide
 from airflow_batchjob.core.progress import Progress
 from airflow_batchjob.core.status import read_status
+from airflow_batchjob.core.way_out import FallBack
+from airflow_batchjob.supervisor.falling_back import Leaving
+from airflow_batchjob.supervisor.losing import Losing
 from airflow_batchjob.supervisor.pace import DEFAULT_PACE, Pace
 from airflow_batchjob.supervisor.patches import if_unchanged, is_changed_meanwhile, send_deadline
 from airflow_batchjob.supervisor.sideways import Sideways
@@ -90,8 +93,9 @@ class _Supervisor:
     out_of_sight: bool = False  # the watch has lost it: it is gone, or not marked as ours any more
 
     async def run(self) -> Verdict | Order:
-        side = Sideways(self.client, self.order, self.log, self.pace)
-        async with subscribe(self.client, self.order.job, self.pace) as view, side:
+        view = subscribe(self.client, self.order.job, self.pace)
+        losing = Losing(self.client, self.order, self.log, self.pace, self.clock, wake=view.alert)
+        async with view, Sideways(self.client, self.order, self.log, self.pace, losing) as side:
             wait_seconds = _LONGEST_WAIT_SECONDS
             while True:
                 due = min(wait_seconds, side.due_in_seconds(self.memory.last))
@@ -126,8 +130,10 @@ class _Supervisor:
         decision = await self._decide(job, now, view, side)
         match decision:
             case Done(verdict):
-                await side.finish(verdict)
-                return verdict
+                return await side.finish(verdict)
+            case FallBack():
+                followed = await self._leave_spot(decision, job, side)
+                return self.pace.between_looks_seconds if followed is None else followed
             case Stop():
                 await self._stop(decision)
                 return self.pace.between_looks_seconds
@@ -145,7 +151,9 @@ class _Supervisor:
             await side.look(job)
         trouble = view.trouble
         notes = () if trouble is None else (_trouble_note(trouble),)
-        look = Look(job=job, now=now, pods=side.take_pods(), events=side.events, notes=notes)
+        look = Look(
+            job=job, now=now, pods=side.take_pods(), events=side.events, notes=notes, losses=side.losses
+        )
         decision, self.memory = decide(look, self.order, self.memory)
         return decision
 
@@ -160,6 +168,15 @@ class _Supervisor:
         except ApiError as error:
             if not is_changed_meanwhile(error):
                 self.log.warning("The deadline could not be brought up to date: %s", error)
+
+    async def _leave_spot(self, decision: FallBack, job: Job | None, side: Sideways) -> Order | None:
+        if job is None:
+            return None
+        losing = side.losing
+        leaving = Leaving(
+            client=self.client, order=self.order, log=self.log, now=self.clock(), losses=losing.mark
+        )
+        return await leaving.take(decision, job, losing.operations())
 
     async def _stop(self, decision: Stop) -> None:
         order = self.order
