@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from airflow_batchjob.core.capacity import Capacity, read_choice
 from airflow_batchjob.core.errors import Problem, SpecError
 from airflow_batchjob.core.spec import JobSpec
 
 STDIN = "-"
+DEFAULTS = "AIRFLOW__BATCHJOB__DEFAULTS"
+"""Environment variable of the setting `[batchjob] defaults`, which Airflow reads, too."""
 
 # Option, metavar and help; the option's name is the parameter's.
 _SIZES = {
@@ -49,6 +53,18 @@ def request_options(parser: argparse.ArgumentParser) -> None:
         metavar="SIZE",
         help="what containers share, e.g. cpu=20,memory=101Gi,gpus=1 (also gpu_resource=…, guaranteed=true)",
     )
+    parser.add_argument(
+        "--capacity",
+        metavar="KIND",
+        help="on_demand or spot, with settings after it: spot,fallback=true,max_losses_per_index=3 "
+        "(those of SpotPolicy) or on_demand,exclusive=true (those of OnDemand)",
+    )
+    parser.add_argument(
+        "--defaults",
+        metavar="JSON|FILE",
+        help="what the cluster calls its machines, as in a connection's extra under batchjob "
+        f"(default: ${DEFAULTS})",
+    )
     for options in (_SIZES, _WORK):
         for name, (metavar, meaning) in options.items():
             parser.add_argument(f"--{name.replace('_', '-')}", metavar=metavar, help=meaning)
@@ -69,9 +85,14 @@ def spec_from(args: argparse.Namespace) -> JobSpec:
         SpecError: The manifest can't be read, or an option has no NAME=VALUE.
     """
     problems = list(_option_problems(args))
+    capacity = None
     manifest = ""
     try:
         manifest = _read(args.manifest)
+    except SpecError as error:
+        problems += error.problems
+    try:
+        capacity = _capacity(args)
     except SpecError as error:
         problems += error.problems
     if problems:
@@ -81,6 +102,7 @@ def spec_from(args: argparse.Namespace) -> JobSpec:
         # Text: where the whole value is used, its place decides what it is (`completions: ${N}`).
         variables=dict(pair.split("=", 1) for pair in args.variables),
         machine=args.machine,
+        capacity=capacity,
         stop_when_succeeded=args.stop_when_succeeded,
         **{name: getattr(args, name) for options in (_SIZES, _WORK) for name in options},
     )
@@ -89,6 +111,20 @@ def spec_from(args: argparse.Namespace) -> JobSpec:
 def default_name(args: argparse.Namespace) -> str:
     """Return the stem of the Job's name where neither option nor manifest gives one: the file's."""
     return "job" if args.manifest == STDIN else Path(args.manifest).stem
+
+
+def _capacity(args: argparse.Namespace) -> Capacity | None:
+    """Return the capacity that is asked for, with the cluster's own names for it."""
+    if args.capacity is None:
+        return None
+    from airflow_batchjob.hooks.connection import capacity_profiles
+
+    choice = read_choice(args.capacity)
+    if isinstance(choice, Problem):
+        raise SpecError(choice)
+    given = args.defaults if args.defaults is not None else os.environ.get(DEFAULTS, "")
+    is_json = not given.strip() or given.lstrip().startswith("{")
+    return Capacity(choice=choice, profiles=capacity_profiles({}, given if is_json else _read(given)))
 
 
 def _option_problems(args: argparse.Namespace) -> Iterator[Problem]:

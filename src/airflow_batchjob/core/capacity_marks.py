@@ -95,7 +95,7 @@ class LossMark(_Mark, frozen=True):
         holder: Whose try it is: another one starts at 0.
         counts: How often an index was lost, to the indexes as range text.
         before: The same, up to the start that `since` tells.
-        skipped: What Kubernetes has counted since that start, and an earlier try has had.
+        skipped: Of what Kubernetes counts now, what an earlier try or an earlier start has had.
         pressure: Of `counts`, those that the node's memory pressure caused.
         since: The Job's `startTime` in epoch seconds that Kubernetes' counts belong to.
         seconds: For how long the lost pods of an index had run, by index; the longest, where many were.

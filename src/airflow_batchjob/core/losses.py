@@ -94,7 +94,9 @@ def loss_of(pod: Pod, *, now: float, signs: Signs, node: Node | None = None) -> 
         return None
     found = classify(pod, node, signs=signs, on_spot=kind_of(pod) is Kind.SPOT)
     ending = Ending.NODE_GONE if cut_off else found.ending
-    if not ending.is_loss:
+    # Whoever suspends a Job or takes pods away kills them, too.
+    taken_away = pod.metadata.deletion_timestamp is not None and found.confidence is Confidence.LOW
+    if not ending.is_loss or (taken_away and not cut_off):
         return None
     return Loss(
         index=index,

@@ -38,5 +38,6 @@ def write_private(path: Path, content: bytes) -> None:
 
 def airflow_connection(path: Path) -> str:
     """Return Airflow's connection to the cluster, as JSON for an environment variable."""
-    extra = {"kube_config_path": str(path)}
+    # The nodes bear the label that this preset is about, so spot and on-demand can be asked for at once.
+    extra = {"kube_config_path": str(path), "batchjob": {"capacity": "label"}}
     return json.dumps({"conn_type": "kubernetes", "extra": extra})

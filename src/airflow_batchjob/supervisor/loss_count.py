@@ -28,7 +28,7 @@ class LossCount:
         signs: What tells a spot node, and one that is about to go.
         since: The Job's start that Kubernetes' counts belong to, in epoch seconds.
         before: Losses by index up to then, and those that Kubernetes does not count.
-        skipped: What Kubernetes counts since then, and an earlier try has had.
+        skipped: Of `seen`, what an earlier try or an earlier start has had.
         seen: What Kubernetes counts since then.
         totals: All losses by index.
         pressure: Of these, evictions because a node ran low.
@@ -79,7 +79,9 @@ class LossCount:
         if began is None or began.timestamp() <= self.since:
             return
         if self.since:
-            self.before, self.seen, self.skipped = self.totals.copy(), Counter(), Counter()
+            # An index that was lost and not replaced yet keeps its count over a suspension; of one that ran,
+            # the first pod says 0: see `_know`.
+            self.before, self.skipped, self.seen = self.totals.copy(), self.seen, Counter()
         self.since = began.timestamp()
 
     def see(self, pod: Pod, now: float, *, gone: bool = False, node: Node | None = None) -> Loss | None:
@@ -92,6 +94,10 @@ class LossCount:
             self.running.discard(uid)
         if index is None or self._is_of_an_earlier_start(pod):
             return None
+        before = losses_before(pod)
+        if before < self.skipped[index]:
+            self.skipped[index] = before
+            self._know(index, self.seen[index])
         loss = loss_of(pod, now=now, signs=self.signs, node=node)
         if loss is None:
             if pod.is_over:
@@ -136,7 +142,7 @@ class LossCount:
         self.seconds[index] = self.seconds.get(index, 0.0) + loss.seconds
         self.lost_seconds += loss.seconds
         if loss.is_marked:
-            self._raise(index, losses_before(pod) + 1)
+            self._know(index, losses_before(pod) + 1)
         elif loss.confidence is Confidence.HIGH:
             self.before[index] += 1  # Kubernetes takes it for a fault
             self.totals[index] += 1
@@ -146,16 +152,16 @@ class LossCount:
 
     def _from_count(self, pod: Pod, index: int) -> Loss | None:
         """Return a loss that nobody saw, and that the replacement tells of."""
-        known = self.seen[index]
-        if losses_before(pod) <= known:
+        known = self.totals[index]
+        self._know(index, losses_before(pod))
+        if self.totals[index] <= known:
             return None
-        self._raise(index, losses_before(pod))
         return Loss(index=index, pod="", node="", ending=Ending.UNKNOWN)
 
-    def _raise(self, index: int, count: int) -> None:
-        if count > self.seen[index]:
-            self.seen[index] = count
-            self.totals[index] = self.before[index] + max(0, count - self.skipped[index])
+    def _know(self, index: int, count: int) -> None:
+        """Take what Kubernetes counts for an index since the latest start."""
+        self.seen[index] = max(self.seen[index], count)
+        self.totals[index] = self.before[index] + max(0, self.seen[index] - self.skipped[index])
 
     def _is_of_an_earlier_start(self, pod: Pod) -> bool:
         created = pod.metadata.creation_timestamp

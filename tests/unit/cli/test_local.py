@@ -27,7 +27,8 @@ def test_a_whole_life(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert f"export KUBECONFIG={folder}/kubeconfig" in out
     [line] = [line for line in out.splitlines() if "AIRFLOW_CONN_KUBERNETES_DEFAULT=" in line]
     connection = json.loads(line.partition("=")[2].strip("'"))
-    want = {"conn_type": "kubernetes", "extra": {"kube_config_path": f"{folder}/kubeconfig"}}
+    extra = {"kube_config_path": f"{folder}/kubeconfig", "batchjob": {"capacity": "label"}}
+    want = {"conn_type": "kubernetes", "extra": extra}
     assert connection == want
 
     code, out, _ = said("start")
