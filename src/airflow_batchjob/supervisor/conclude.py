@@ -18,6 +18,7 @@ from airflow_batchjob.core.event import Cause, OnFinish, Order, Outcome, Verdict
 from airflow_batchjob.core.indexes import IndexSet
 from airflow_batchjob.core.log_choice import read_log_choice
 from airflow_batchjob.core.marks import REPORTED, ReportedMark
+from airflow_batchjob.core.report import achieved_text
 from airflow_batchjob.core.status import read_status
 from airflow_batchjob.core.verdict import judge
 from airflow_batchjob.supervisor.patches import Operation, annotate, if_held, put
@@ -62,6 +63,8 @@ async def conclude(
     verdict = await whole(client, order, verdict, log=log)
     if verdict.failed or verdict.cause in _FAILED_BY_PODS:
         verdict = await _with_causes(client, order, verdict, log)
+    if verdict.asked is not None:
+        log.info("%s: %s", verdict.job, achieved_text(verdict))
     is_reported = await _report(client, order, verdict, log)
     keep(verdict)
     if is_reported and _may_be_deleted(order, verdict):
