@@ -50,10 +50,18 @@ def _stop(version: str) -> int:
     return 0
 
 
+def _record(version: str) -> int:
+    from tests.cluster.record import record
+
+    record(version)
+    return 0
+
+
 ACTIONS: dict[str, Callable[[str], int]] = {
     "build": _build,
     "start": _start,
     "stop": _stop,
+    "record": _record,
     "test": lambda version: run_all(),
 }
 

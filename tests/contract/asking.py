@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import secrets
 import ssl
 import tempfile
@@ -17,6 +18,8 @@ from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
 import yaml
+
+from tests.cluster.target import Target
 
 Object = dict[str, Any]
 
@@ -68,6 +71,12 @@ class Asker:
                 context.load_cert_chain(file.name)
         headers = {"Authorization": f"Bearer {user['token']}"} if user.get("token") else {}
         return cls(cluster["server"], context, headers, is_local)
+
+    @classmethod
+    def of(cls, cluster: Target) -> Asker:
+        """Ask the cluster that the run is on; its version decides the few differences."""
+        asker = cls.by_kubeconfig(cluster.kubeconfig, is_local=cluster.is_local)
+        return replace(asker, minor=int(re.sub(r"\D", "", asker.ask("GET", "/version").body["minor"])))
 
     @contextmanager
     def in_a_new_namespace(self) -> Iterator[Asker]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
 
@@ -15,8 +13,7 @@ from tests.contract.asking import Asker
 @pytest.fixture(scope="session")
 def server(cluster: Target) -> Asker:
     """The API server of the session."""
-    server = Asker.by_kubeconfig(cluster.kubeconfig, is_local=cluster.is_local)
-    return replace(server, minor=int(re.sub(r"\D", "", server.ask("GET", "/version").body["minor"])))
+    return Asker.of(cluster)
 
 
 @pytest.fixture

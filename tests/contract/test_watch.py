@@ -66,7 +66,7 @@ def test_81_watches_that_break_off_see_all_that_one_sees_that_does_not(api: Aske
 def test_a_jobs_whole_life_is_told_in_order(api: Asker) -> None:
     version = version_of(api, api.jobs())
     with api.watching(api.jobs(), resourceVersion=version, timeoutSeconds=60) as events:
-        api.have_job(indexed(completions=2, parallelism=2, pod=runs("sh", "-c", "sleep 1")))
+        api.have_job(indexed(completions=2, parallelism=2, pod=runs("sh", "-c", "sleep 5")))
         seen = [next(events)]
         while not is_over(seen[-1]["object"]):
             seen.append(next(events))
