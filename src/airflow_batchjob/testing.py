@@ -6,6 +6,7 @@ a test asks for one of its fixtures.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,7 +68,7 @@ def batchjob_machines() -> Path | None:
 def batchjob_cluster(
     tmp_path_factory: pytest.TempPathFactory, batchjob_machines: Path | None
 ) -> Iterator[Cluster]:
-    """A local cluster in a process of its own, for the session."""
+    """A local cluster in a process of its own, for the session; it ends with pytest, also with its crash."""
     from airflow_batchjob.local.daemon import Settings, start
     from airflow_batchjob.local.folder import ClusterFolder
     from airflow_batchjob.local.kubeconfig import NAMESPACE
@@ -75,7 +76,7 @@ def batchjob_cluster(
 
     machines = str(batchjob_machines.absolute()) if batchjob_machines else None
     folder = ClusterFolder(tmp_path_factory.mktemp("batchjob-cluster"))
-    start(Settings(folder=str(folder.path), machines=machines))
+    start(Settings(folder=str(folder.path), machines=machines, ends_with=os.getpid()))
     try:
         yield Cluster(folder.kubeconfig, NAMESPACE, Reach.by_kubeconfig(folder.kubeconfig))
     finally:

@@ -16,6 +16,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 import msgspec
+import psutil
 
 from airflow_batchjob.local.cluster import LocalCluster
 from airflow_batchjob.local.folder import AlreadyRunningError, ClusterFolder, Running
@@ -26,6 +27,7 @@ from airflow_batchjob.local.store import format_time
 
 READY_SECONDS = 30.0
 _LINES_OF_LOG = 5
+_LOOK_AFTER_OWNER_SECONDS = 1.0
 
 
 class StartError(RuntimeError):
@@ -44,6 +46,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     spot_loss_seconds: float | None = None
     """Mean time between two losses of one spot machine; None: none is lost by itself."""
     seed: int = 0
+    ends_with: int | None = None
+    """A process whose end, however it comes, is the cluster's end too; None: it runs until it is stopped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +79,13 @@ async def run(settings: Settings, say_ready: _Ready = _Ready(None)) -> None:
             cluster = LocalCluster(
                 folder.path, machines=machines, port=settings.port, name=settings.name, losses=losses
             )
-            await _until_asked_to_stop(cluster, folder, settings.name, say_ready)
+            await _until_asked_to_stop(cluster, folder, settings, say_ready)
     except (AlreadyRunningError, PortInUseError, MachinesError) as error:
         raise StartError(str(error)) from error
 
 
 async def _until_asked_to_stop(
-    cluster: LocalCluster, folder: ClusterFolder, name: str, say_ready: _Ready
+    cluster: LocalCluster, folder: ClusterFolder, settings: Settings, say_ready: _Ready
 ) -> None:
     asked = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -90,11 +94,22 @@ async def _until_asked_to_stop(
     try:
         async with cluster:
             started = format_time(datetime.now(timezone.utc))
-            folder.tell(Running(pid=os.getpid(), name=name, url=cluster.url, started=started))
+            folder.tell(Running(pid=os.getpid(), name=settings.name, url=cluster.url, started=started))
             say_ready.say("ready")
-            await asked.wait()
+            while not asked.is_set() and _lives(settings.ends_with):
+                with suppress(asyncio.TimeoutError):
+                    await asyncio.wait_for(asked.wait(), _LOOK_AFTER_OWNER_SECONDS)
     finally:
         folder.forget()
+
+
+def _lives(owner: int | None) -> bool:
+    # A dead process whose parent has not asked for it yet still has its number.
+    if owner is None:
+        return True
+    with suppress(psutil.NoSuchProcess):
+        return psutil.Process(owner).status() != psutil.STATUS_ZOMBIE
+    return False
 
 
 def start(settings: Settings, *, limit_seconds: float = READY_SECONDS) -> Running:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import stat
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -53,6 +54,17 @@ def test_a_cluster_runs_until_it_is_stopped_and_leaves_no_way_in(folder: Cluster
     assert not folder.kubeconfig.exists()
     assert folder.running() is None
     assert not folder.stop()
+
+
+def test_it_ends_with_the_process_it_was_started_for(folder: ClusterFolder) -> None:
+    owner = subprocess.Popen(["sleep", "60"])
+    running = started(folder, ends_with=owner.pid)
+    assert folder.running() == running
+
+    owner.kill()
+
+    eventually(lambda: folder.running() is None)
+    owner.wait()
 
 
 def test_a_second_one_in_the_same_folder_is_refused(folder: ClusterFolder) -> None:

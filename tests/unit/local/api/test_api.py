@@ -127,7 +127,7 @@ UNSERVED = {
     "another part": ("GET", f"{PODS}/p/exec", 404),
     "another path": ("GET", "/metrics", 404),
     "another method": ("TRACE", JOBS, 405),
-    "server-side apply": ("PATCH", f"{JOBS}/j", 404),
+    "a patch of no known type": ("PATCH", f"{JOBS}/j", 415),
 }
 
 
