@@ -89,6 +89,10 @@ class Processes:
                 )
             time.sleep(0.2)
 
+    def pid_of(self, name: str) -> int:
+        """Return the process id of a server that was started."""
+        return self._read()[name][0]
+
     def kill(self, name: str) -> None:
         """End one server with SIGKILL, as a crash or a reclaimed machine does."""
         process = self._process(name)

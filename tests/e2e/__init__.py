@@ -1,0 +1,1 @@
+"""Real Airflow as processes, and the local cluster as Kubernetes."""

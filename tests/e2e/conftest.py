@@ -1,0 +1,85 @@
+"""One Airflow for all scenarios of a session; which one, `python -m tests.e2e` says."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Generator, Iterator
+from pathlib import Path
+
+import pytest
+
+from airflow_batchjob.testing import Cluster
+from tests.cluster.processes import Processes
+from tests.e2e.airflow import Airflow
+from tests.e2e.connections import connection_through
+from tests.e2e.environments import python_of
+from tests.e2e.lab import Lab
+from tests.e2e.postgres import start_postgres
+from tests.e2e.proxy import Door
+
+CHOSEN = os.environ.get("BATCHJOB_E2E", "")
+"""Airflow's version and its database: "newest postgresql". Unset: `make test` leaves these tests out."""
+
+if not CHOSEN:
+    collect_ignore_glob = ["test_*.py"]
+
+TEST_SECONDS = 300
+SLOW_SECONDS = 1.0
+
+LAB = pytest.StashKey[Lab]()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        item.add_marker(pytest.mark.timeout(TEST_SECONDS))
+
+
+@pytest.fixture(scope="session")
+def lab(batchjob_cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[Lab]:
+    """Airflow runs, and knows the DAGs."""
+    version, database = CHOSEN.split()
+    folder = Path(tempfile.mkdtemp(prefix="batchjob-e2e-", dir="/tmp"))
+    folder.chmod(0o755)  # PostgreSQL runs as another user
+    processes = Processes(folder / "processes")
+    port = int(batchjob_cluster.url.rsplit(":", 1)[1])
+    outage, slow = Door(port), Door(port)
+    slow.delay_seconds = SLOW_SECONDS
+    connections = {
+        "kubernetes_default": connection_through(batchjob_cluster.kubeconfig, port, folder),
+        "kubernetes_outage": connection_through(batchjob_cluster.kubeconfig, outage.port, folder),
+        "kubernetes_slow": connection_through(batchjob_cluster.kubeconfig, slow.port, folder),
+    }
+    try:
+        home = folder / "airflow"
+        home.mkdir()
+        if database == "postgresql":
+            address = start_postgres(processes, folder / "postgres")
+        else:
+            address = f"sqlite:///{home}/airflow.db"
+        airflow = Airflow(python_of(version), home, processes, address, connections)
+        gates = folder / "gates"
+        gates.mkdir()
+        made = Lab(airflow, batchjob_cluster, outage, slow, gates)
+        request.config.stash[LAB] = made
+        airflow.start()
+        yield made
+    finally:
+        processes.stop()
+        for door in (outage, slow):
+            door.close()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    lab = item.config.stash.get(LAB, None)
+    if report.failed and lab is not None:
+        processes = lab.airflow.processes
+        report.sections.extend(
+            (f"last lines of {name}", processes.tail_of(name)) for name in processes.names()
+        )
+        report.sections.extend((f"log of {name}", text[-6000:]) for name, text in lab.logs_of_runs().items())
+    return report

@@ -1,0 +1,148 @@
+"""What a scenario has at hand: one run of a gated Job, seen from Airflow and from the cluster."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from airflow_batchjob.core.marks import TASK
+from airflow_batchjob.testing import Cluster
+from tests.e2e.airflow import Airflow
+from tests.e2e.proxy import Door
+from tests.e2e.rest import TaskOf
+
+STEP_SECONDS = 60.0
+"""Longest wait for one step: a worker's start takes Airflow 5 to 10 s on two busy cores."""
+
+FINAL = ("Complete", "Failed")
+
+_RUNS = itertools.count()
+
+
+def until(what: str, look: Callable[[], Any], seconds: float = STEP_SECONDS, pause: float = 0.25) -> Any:
+    """Wait until `look()` is true, and return what it returned."""
+    end = time.monotonic() + seconds
+    while not (seen := look()):
+        assert time.monotonic() < end, f"not within {seconds:.0f} s: {what}"
+        time.sleep(pause)
+    return seen
+
+
+@dataclass(frozen=True)
+class Run:
+    """One DAG run, its task `work`, and the Jobs that it has brought about."""
+
+    lab: Lab
+    task: TaskOf
+    gate: Path
+
+    def jobs(self) -> list[dict[str, Any]]:
+        """Return the Jobs of this run, the oldest first."""
+        path = f"/apis/batch/v1/namespaces/{self.lab.cluster.namespace}/jobs"
+        found = [
+            job
+            for job in self.lab.cluster.reach.ask("GET", path)["items"]
+            if json.loads(job["metadata"]["annotations"].get(TASK, "{}")).get("run_id") == self.task.run_id
+        ]
+        return sorted(found, key=lambda job: job["metadata"]["name"])
+
+    def pods(self) -> list[dict[str, Any]]:
+        """Return the pods of these Jobs that have not ended."""
+        owners = {job["metadata"]["uid"] for job in self.jobs()}
+        path = f"/api/v1/namespaces/{self.lab.cluster.namespace}/pods"
+        return [
+            pod
+            for pod in self.lab.cluster.reach.ask("GET", path)["items"]
+            if {ref["uid"] for ref in pod["metadata"].get("ownerReferences", [])} & owners
+            and pod["status"].get("phase") not in {"Succeeded", "Failed"}
+        ]
+
+    def job(self) -> dict[str, Any]:
+        """Return the one Job that there is."""
+        (found,) = self.jobs()
+        return found
+
+    def open_gate(self) -> None:
+        """Let the Job's pods end with success."""
+        self.gate.touch()
+
+    def started(self) -> list[str]:
+        """Return the indexes that were started, once for each start."""
+        beside = Path(f"{self.gate}.started")
+        return sorted(beside.read_text().split()) if beside.exists() else []
+
+    def wait_until_deferred(self) -> None:
+        until(f"{self} is deferred, its pods run", lambda: self.task.state == "deferred" and self.both_run())
+
+    def wait_until_in_worker(self) -> None:
+        until(f"{self} waits in the worker", lambda: self.task.state == "running" and self.both_run())
+
+    def both_run(self) -> bool:
+        return len(self.started()) >= 2
+
+    def wait_for(self, state: str, seconds: float = STEP_SECONDS) -> None:
+        until(f"{self} is {state}", lambda: self.task.state == state, seconds)
+
+    def wait_until_over(self, seconds: float = STEP_SECONDS) -> None:
+        """Wait until no Job of this run has anything left to do."""
+        until(f"no Job of {self} is left", lambda: all(is_over(job) for job in self.jobs()), seconds)
+        until(f"no pod of {self} is left", lambda: not self.pods(), seconds)
+
+    def __str__(self) -> str:
+        return self.task.run_id
+
+
+def is_over(job: dict[str, Any]) -> bool:
+    return any(
+        condition["type"] in FINAL and condition["status"] == "True"
+        for condition in job["status"].get("conditions", [])
+    )
+
+
+@dataclass
+class Lab:
+    """An Airflow, a cluster, and the doors between them."""
+
+    airflow: Airflow
+    cluster: Cluster
+    outage: Door
+    slow: Door
+    gates: Path
+    runs: list[Run] = field(default_factory=list)
+
+    def begin(self, dag_id: str) -> Run:
+        """Trigger a DAG whose Job waits for its gate."""
+        run_id = f"{dag_id}-{next(_RUNS)}"
+        gate = self.gates / run_id
+        run = Run(self, TaskOf(self.airflow.rest, dag_id, run_id), gate)
+        self.airflow.rest.trigger(dag_id, run_id, {"gate": str(gate)})
+        self.runs.append(run)
+        return run
+
+    def worker_of(self, run: Run) -> list[psutil.Process]:
+        """Return the processes that run a task: Airflow's supervisor of it, and the task's own below."""
+        return [
+            process
+            for process in self.airflow.family("scheduler")
+            if run.task.run_id in " ".join(process.cmdline())
+        ]
+
+    @contextmanager
+    def shut_out(self) -> Iterator[None]:
+        """Let nobody reach the cluster through the connection `kubernetes_outage`."""
+        self.outage.shut()
+        try:
+            yield
+        finally:
+            self.outage.open()
+
+    def logs_of_runs(self) -> dict[str, str]:
+        return {str(run): self.airflow.task_log(run.task.dag_id, run.task.run_id) for run in self.runs}

@@ -1,0 +1,20 @@
+"""A Job that ends by itself."""
+
+from __future__ import annotations
+
+
+def test_a_deferred_job_succeeds_and_its_result_is_in_xcom(lab):
+    run = lab.begin("deferred")
+    run.wait_until_deferred()
+    early = {key: run.task.xcom(key) for key in ("job_name", "job_namespace", "job_uid")}
+    run.open_gate()
+    run.wait_for("success")
+
+    job = run.job()
+    assert early["job_uid"] == job["metadata"]["uid"]
+    result = run.task.xcom("return_value")
+    assert early.items() <= result.items()
+    want = {"verdict": "met", "completions": 2, "succeeded": 2, "failed": 0, "succeeded_indexes": "0,1"}
+    assert want.items() <= result.items()
+    assert run.started() == ["0", "1"]
+    run.wait_until_over()
