@@ -131,8 +131,8 @@ def suspension(api: Asker) -> Iterator[Snapshot]:
 def told_what_is_done(api: Asker) -> Iterator[Snapshot]:
     """a suspended Job that was told what is done, then stopped as it was resumed."""
     api.have_job(indexed(completions=10, parallelism=3, suspend=True, pod=runs(*LASTS)))
+    until(api, conditions)
     api.merge(api.jobs("j", "status"), {"status": {"completedIndexes": "0-2,5-8"}})
-    until(api, lambda seen: seen["status"].get("succeeded") == 7)
     yield "told", snapshot(api)
     api.merge(api.jobs("j"), {"spec": {"suspend": False, "activeDeadlineSeconds": 0}})
     ended(api)

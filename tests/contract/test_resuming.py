@@ -209,3 +209,18 @@ def _seconds_since(time: str) -> float:
     return (
         datetime.now(tz=timezone.utc) - datetime.fromisoformat(time.replace("Z", "+00:00"))
     ).total_seconds()
+
+
+def test_r3_of_a_job_that_is_suspended_already_the_count_comes_with_the_resumption(api: Asker) -> None:
+    api.have_job(indexed(completions=10, parallelism=3, suspend=True, pod=runs(*LASTS, **NOWHERE)))
+    until(api, conditions)
+    api.merge(api.jobs("j", "status"), {"status": {"completedIndexes": "0-2,5-8"}})
+    other = api.have_job(indexed("other", completions=1, pod=runs(*SUCCEEDS)))
+    ended(api, other["metadata"]["name"])  # by now the controller would have counted
+    waiting = api.ask("GET", api.jobs("j")).body
+    resume(api)
+
+    going = until(api, lambda job: job["status"].get("active") == 3)
+
+    assert "succeeded" not in waiting["status"]
+    assert (going["status"]["succeeded"], going["status"]["completedIndexes"]) == (7, "0-2,5-8")

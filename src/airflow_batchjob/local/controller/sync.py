@@ -58,9 +58,17 @@ def sync(job: Object, pods: Sequence[PodFacts], memory: Memory, now: datetime) -
     return replace(
         plan,
         delete=delete,
-        status=None if plan.status == before else plan.status,
+        status=plan.status if _is_worth_a_write(look, before, plan.status) else None,
         events=(*events, *plan.events),
     )
+
+
+def _is_worth_a_write(look: Look, before: Object, after: Object | None) -> bool:
+    # Of indexes the count alone is no news: where another has written completedIndexes in the
+    # controller's own words, the count follows with the next write.
+    if not is_indexed(look.job) or after is None:
+        return after != before
+    return {**before, "succeeded": None} != {**after, "succeeded": None}
 
 
 def _started(job: Object, now: datetime) -> Object:
