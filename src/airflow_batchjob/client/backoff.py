@@ -13,8 +13,8 @@ class Patience:
     it knows whether anything is lost by waiting.
     """
 
-    attempts: int = 7
-    first_seconds: float = 0.5
+    attempts: int = 8
+    first_seconds: float = 0.2  # short: who was told to end has 4 seconds for all it does
     longest_seconds: float = 15.0
 
     def delay_seconds(self, attempt: int, retry_after_seconds: float | None, chance: float) -> float:

@@ -32,9 +32,9 @@ MOST_FRESH_STARTS = 3  # of a list whose page token expired
 class KubernetesClient:
     """Implements `JobClient` on a Kubernetes API, real or local.
 
-    Reads and deletions, which may be repeated, and creations, whose repetition shows as
-    AlreadyExists, meet passing trouble with further attempts; patches are sent once. It belongs to
-    the event loop it was made in: use it there and close it there, best with `async with`.
+    Reads and deletions, which may be repeated, creations, whose repetition shows as AlreadyExists,
+    and patches, whose tests make a repetition harmless, meet passing trouble with further attempts.
+    It belongs to the event loop it was made in: use it there and close it there, best with `async with`.
     """
 
     def __init__(self, transport: Transport, *, namespace: str) -> None:
@@ -79,13 +79,13 @@ class KubernetesClient:
 
     async def patch_job(self, namespace: str, name: str, operations: Sequence[Mapping[str, Any]]) -> Job:
         call = requests.patch_job(namespace, name, operations)
-        return _job(call, await self._transport.send(call))
+        return _job(call, await self._transport.send_patiently(call))
 
     async def patch_job_status(
         self, namespace: str, name: str, operations: Sequence[Mapping[str, Any]]
     ) -> Job:
         call = requests.patch_job(namespace, name, operations, subresource="status")
-        return _job(call, await self._transport.send(call))
+        return _job(call, await self._transport.send_patiently(call))
 
     async def delete_job(self, namespace: str, name: str, *, uid: str) -> None:
         call = requests.delete_job(namespace, name, uid)

@@ -1,7 +1,7 @@
 """What this package asks of a Job API. Nothing outside client/ talks to a cluster.
 
-Every method raises an `ApiError`; each has a time limit of its own; none retries a write by
-itself unless said. Reads retry passing trouble (429, 5xx, no answer) with backoff and jitter.
+Every method raises an `ApiError`; each has a time limit of its own. Passing trouble (429, 5xx, no
+answer) is met with further attempts, with backoff and jitter; so every write must bear repetition.
 """
 
 from __future__ import annotations
@@ -60,12 +60,16 @@ class JobClient(Protocol):
         """Yield changes since `resource_version`; ends when the server ends it; `ExpiredError` on 410."""
 
     async def patch_job(self, namespace: str, name: str, operations: Sequence[Mapping[str, Any]]) -> Job:
-        """Apply a JSON Patch; a failed `test` is an `ApiRefusedError` with code 422."""
+        """Apply a JSON Patch; a failed `test` is an `ApiRefusedError` with code 422.
+
+        It must hold tests that make a repetition harmless: it is sent again where no answer came. A
+        422 may then mean that the first attempt has gone through.
+        """
 
     async def patch_job_status(
         self, namespace: str, name: str, operations: Sequence[Mapping[str, Any]]
     ) -> Job:
-        """Apply a JSON Patch to the status subresource; needs the right to patch jobs/status."""
+        """Apply a JSON Patch to the status subresource, as `patch_job`; needs the right to patch jobs/status."""
 
     async def delete_job(self, namespace: str, name: str, *, uid: str) -> None:
         """Delete in the foreground with the uid as precondition. What is gone, or is another, is no error."""

@@ -16,7 +16,7 @@ from airflow_batchjob.hooks.batchjob import BatchJobHook
 from airflow_batchjob.hooks.shared import shared_client
 from airflow_batchjob.supervisor.supervise import supervise
 from airflow_batchjob.tasks import TaskKey, logger_of
-from airflow_batchjob.triggers.killing import reason_to_stop, stop_in_time
+from airflow_batchjob.triggers.killing import TRIGGER_STOP_SECONDS, reason_to_stop, stop_in_time
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -109,4 +109,5 @@ class BatchJobTrigger(BaseTrigger):
                 reason=reason,
                 cause=Cause.STOPPED,
                 log=logger_of(self),
+                limit_seconds=TRIGGER_STOP_SECONDS,
             )

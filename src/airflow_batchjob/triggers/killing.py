@@ -27,6 +27,9 @@ PATIENCE_SECONDS = 0.5
 ASK_SECONDS = 1.0
 STOP_SECONDS = 2.5
 
+TRIGGER_STOP_SECONDS = 25.0
+"""In the triggerer: Airflow gives a trigger's `on_kill` 30 s (`[triggerer] on_kill_timeout`)."""
+
 
 async def reason_to_stop(task: TaskKey, log: Logger, *, is_last_try: bool = False) -> str:
     """Return why a task's Job must not go on, "" if it may, or if Airflow doesn't tell.
@@ -48,13 +51,20 @@ async def reason_to_stop(task: TaskKey, log: Logger, *, is_last_try: bool = Fals
     return "the task is gone" if state == GONE else f"the task was marked {state}"
 
 
-async def stop_in_time(
-    client: JobClient, ref: JobRef, *, holder: str, reason: str, cause: Cause, log: Logger
+async def stop_in_time(  # noqa: PLR0913  each says something of its own, and all but two are by name
+    client: JobClient,
+    ref: JobRef,
+    *,
+    holder: str,
+    reason: str,
+    cause: Cause,
+    log: Logger,
+    limit_seconds: float = STOP_SECONDS,
 ) -> None:
     """Stop a Job within what Airflow leaves a kill hook; never raises for the API."""
     try:
         stopping = stop(client, ref, holder=holder, reason=reason, cause=cause)
-        done = await asyncio.wait_for(stopping, STOP_SECONDS)
+        done = await asyncio.wait_for(stopping, limit_seconds)
     except (ApiError, asyncio.TimeoutError) as error:
         log.warning("Job %s could not be stopped, and may still run: %r", ref, error)
         return

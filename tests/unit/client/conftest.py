@@ -41,7 +41,7 @@ def waiting(slept: list[float]) -> Waiting:
     async def sleep(seconds: float) -> None:
         slept.append(seconds)
 
-    return Waiting(patience=Patience(attempts=4), sleep=sleep, chance=lambda: 1.0)
+    return Waiting(patience=Patience(attempts=4, first_seconds=0.5), sleep=sleep, chance=lambda: 1.0)
 
 
 @pytest.fixture
