@@ -37,7 +37,7 @@ class Shortage:
     def told(self, pending_seconds: int | None) -> str:
         """Say it, with the scheduler's own words."""
         said = f"{self.unscheduled:,} pods without a machine for {pending_seconds} s"
-        return f"{said}: {self.words}" if self.words else said
+        return f"{said}: {self.words.rstrip('.')}" if self.words else said
 
 
 def look(pods: Sequence[Pod], before: Scheduling, now: float, most_running: int = 0) -> Scheduling:

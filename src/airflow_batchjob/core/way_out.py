@@ -142,7 +142,8 @@ def _reason(plan: Plan, order: Order, losses: Losses | None, short: Shortage | N
     if losses is not None:
         limit, worst = plan.max_losses_per_index, losses.worst
         if limit is not None and worst is not None and worst.losses > limit:
-            words = f"index {worst.index:,} lost its machine {worst.losses:,} times, {limit:,} are allowed"
+            machines = "machine" if worst.losses == 1 else "machines"
+            words = f"index {worst.index:,} lost {worst.losses:,} {machines}, {limit:,} are allowed"
             return Reason(why=Why.LOSSES_OF_AN_INDEX, words=words)
         if words := _rate_words(plan, losses):
             return Reason(why=Why.LOSS_RATE, words=words)

@@ -108,7 +108,8 @@ class Leaving:
             *(send_deadline(step.resend) if step.resend is not None else ()),
         ]
         await self._patch(job, operations)
-        killed = f"; {step.killed:,} running pods are killed" if step.killed else ""
+        pods = "running pod is" if step.killed == 1 else "running pods are"
+        killed = f"; {step.killed:,} {pods} killed" if step.killed else ""
         self.log.warning("Job %s leaves spot: %s. It is suspended%s", job.ref, step.words, killed)
 
     async def _move(self, step: FallBack, job: Job, also: list[Operation]) -> Order | None:

@@ -107,8 +107,7 @@ class LossCount:
             return None
         self.told.add(uid)
         self.ended.discard(uid)
-        self._add(pod, loss)
-        return loss
+        return loss if self._is_new(pod, loss) else None
 
     def snapshot(self) -> Losses:
         """Return all that decides."""
@@ -137,18 +136,23 @@ class LossCount:
             lost_seconds=round(self.lost_seconds, 1),
         )
 
-    def _add(self, pod: Pod, loss: Loss) -> None:
+    def _is_new(self, pod: Pod, loss: Loss) -> bool:
+        """Count a loss; an earlier process may have done so, or its replacement may have told of it."""
         index = loss.index
-        self.seconds[index] = self.seconds.get(index, 0.0) + loss.seconds
-        self.lost_seconds += loss.seconds
         if loss.is_marked:
+            known = self.totals[index]
             self._know(index, losses_before(pod) + 1)
+            if self.totals[index] == known:
+                return False
         elif loss.confidence is Confidence.HIGH:
             self.before[index] += 1  # Kubernetes takes it for a fault
             self.totals[index] += 1
+        self.seconds[index] = self.seconds.get(index, 0.0) + loss.seconds
+        self.lost_seconds += loss.seconds
         if loss.ending is Ending.NODE_PRESSURE:
             self.pressure[index] += 1
             self.pressure_words = pod.status.message or self.pressure_words
+        return True
 
     def _from_count(self, pod: Pod, index: int) -> Loss | None:
         """Return a loss that nobody saw, and that the replacement tells of."""
