@@ -87,7 +87,7 @@ class Node:
                     with contextlib.suppress(psutil.NoSuchProcess):
                         child.kill()
         for namespace in _namespaces_of(self.folder):
-            subprocess.run(["umount", "-l", namespace], check=False, timeout=30)
+            subprocess.run(["umount", "-l", namespace], capture_output=True, check=False, timeout=30)
             Path(namespace).unlink(missing_ok=True)
         mounts = [line.split()[1] for line in Path("/proc/mounts").read_text().splitlines()]
         for mount in sorted((m for m in mounts if m.startswith(str(self.folder))), reverse=True):

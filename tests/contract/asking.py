@@ -93,10 +93,11 @@ class Asker:
         finally:
             self.ask("DELETE", f"/api/v1/namespaces/{name}")
 
-    def connection(self) -> HTTPSConnection:
+    def connection(self, seconds: float = TIMEOUT_SECONDS) -> HTTPSConnection:
+        """Return a connection; `seconds` is how long it waits for each piece of an answer."""
         address = urlsplit(self.server)
         assert address.hostname
-        return HTTPSConnection(address.hostname, address.port, timeout=TIMEOUT_SECONDS, context=self.context)
+        return HTTPSConnection(address.hostname, address.port, timeout=seconds, context=self.context)
 
     def ask(  # a test says what it sends
         self,
@@ -153,8 +154,9 @@ class Asker:
     @contextmanager
     def watching(self, path: str, **query: Any) -> Iterator[Iterator[Object]]:
         """Open a watch; its events end with ``timeoutSeconds``."""
-        connection = self.connection()
-        text = urlencode({"watch": "true", "timeoutSeconds": 5, **query}, quote_via=quote)
+        query = {"watch": "true", "timeoutSeconds": 5, **query}
+        connection = self.connection(TIMEOUT_SECONDS + query["timeoutSeconds"])
+        text = urlencode(query, quote_via=quote)
         try:
             connection.request(
                 "GET", f"{path}?{text}", headers={**self.headers, "Accept": "application/json"}
