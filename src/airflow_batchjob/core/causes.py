@@ -127,8 +127,13 @@ def _program(failure: ContainerFailure | None, last_line: str) -> Cause:
     where = f"init container {failure.name}" if failure.is_init else failure.name
     quote = last_words(terminated.message) or last_words(last_line)
     if terminated.reason in _COULD_NOT_START:
-        return Cause(f"{where} could not start", quote)
+        return Cause(f"{where} could not start", last_words(_start_error(terminated.message)) or quote)
     return Cause(f"{_exit(terminated)} in {where}", quote)
+
+
+def _start_error(message: str) -> str:
+    # What matters stands at the end, behind what each layer of the runtime said of the one below.
+    return message.rsplit("unable to start container process: ", 1)[-1].removesuffix(": unknown")
 
 
 def _exit(terminated: Terminated) -> str:
