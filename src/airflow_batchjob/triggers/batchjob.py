@@ -16,7 +16,12 @@ from airflow_batchjob.hooks.batchjob import BatchJobHook
 from airflow_batchjob.hooks.shared import shared_client
 from airflow_batchjob.supervisor.supervise import supervise
 from airflow_batchjob.tasks import TaskKey, logger_of
-from airflow_batchjob.triggers.killing import TRIGGER_STOP_SECONDS, reason_to_stop, stop_in_time
+from airflow_batchjob.triggers.killing import (
+    TRIGGER_ASK_SECONDS,
+    TRIGGER_STOP_SECONDS,
+    reason_to_stop,
+    stop_in_time,
+)
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -97,7 +102,8 @@ class BatchJobTrigger(BaseTrigger):
         order = Order.from_json_types(self.order)
         if self.task_instance is None:  # whose task can't be told
             return
-        reason = await reason_to_stop(TaskKey.of(self.task_instance), logger_of(self))
+        task, log = TaskKey.of(self.task_instance), logger_of(self)
+        reason = await reason_to_stop(task, log, limit_seconds=TRIGGER_ASK_SECONDS)
         if not reason:
             return
         settings = await BatchJobHook(self.kubernetes_conn_id).asettings()
@@ -108,6 +114,6 @@ class BatchJobTrigger(BaseTrigger):
                 holder=order.holder,
                 reason=reason,
                 cause=Cause.STOPPED,
-                log=logger_of(self),
+                log=log,
                 limit_seconds=TRIGGER_STOP_SECONDS,
             )

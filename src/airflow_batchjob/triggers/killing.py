@@ -27,19 +27,25 @@ PATIENCE_SECONDS = 0.5
 ASK_SECONDS = 1.0
 STOP_SECONDS = 2.5
 
-TRIGGER_STOP_SECONDS = 25.0
-"""In the triggerer: Airflow gives a trigger's `on_kill` 30 s (`[triggerer] on_kill_timeout`)."""
+# Airflow gives a trigger's `on_kill` 30 s (`[triggerer] on_kill_timeout`).
+TRIGGER_ASK_SECONDS = 13.0
+"""In the triggerer: the first question that is put there takes Airflow seconds, it imports its API for it."""
+
+TRIGGER_STOP_SECONDS = 14.0
 
 
-async def reason_to_stop(task: TaskKey, log: Logger, *, is_last_try: bool = False) -> str:
+async def reason_to_stop(
+    task: TaskKey, log: Logger, *, is_last_try: bool = False, limit_seconds: float = ASK_SECONDS
+) -> str:
     """Return why a task's Job must not go on, "" if it may, or if Airflow doesn't tell.
 
     Args:
         task: Whose Job it is.
         log: Says what was decided.
         is_last_try: The task fails of this kill, and has no try left: its Job would run unwatched.
+        limit_seconds: How long to wait for Airflow's answer.
     """
-    state = await task_state(task, timeout_seconds=ASK_SECONDS)
+    state = await task_state(task, timeout_seconds=limit_seconds)
     if state is None:
         log.warning("Airflow does not tell the state of %s, so its Job goes on", task)
         return ""

@@ -1,0 +1,49 @@
+"""Kill hooks where Airflow is slow to tell the task's state."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any, cast
+
+import pytest
+from airflow.sdk.execution_time.comms import GetTaskStates, TaskStatesResult
+from airflow.sdk.execution_time.supervisor import set_supervisor_comms
+
+from airflow_batchjob import BatchJobOperator
+from airflow_batchjob.compat import TaskDeferred
+from airflow_batchjob.triggers.batchjob import BatchJobTrigger
+from tests.dags.airflow_tasks import TaskInstance, prepared
+
+SLOWLY_SECONDS = 2.0
+"""What the first question that a triggerer puts took Airflow 3.3."""
+
+
+class Airflow:
+    """Tells that the task was marked failed, slowly once the Job runs."""
+
+    def __init__(self, ti: TaskInstance) -> None:
+        self.ti, self.seconds = ti, 0.0
+
+    def send(self, msg: Any) -> Any:
+        assert isinstance(msg, GetTaskStates)
+        time.sleep(self.seconds)
+        state = "failed" if self.seconds else "running"
+        return TaskStatesResult(task_states={self.ti.run_id: {self.ti.task_id: state}})
+
+
+@pytest.mark.usefixtures("batchjob_connection")
+def test_a_trigger_waits_for_a_slow_answer(batchjob_cluster):
+    task, ti, context = prepared(BatchJobOperator, image="none", command=["sleep", "60"])
+    airflow = Airflow(ti)
+
+    with set_supervisor_comms(airflow):
+        with pytest.raises(TaskDeferred) as told:
+            task.execute(context)
+        trigger = BatchJobTrigger(**told.value.trigger.serialize()[1])
+        trigger.task_instance = cast("Any", ti)
+        airflow.seconds = SLOWLY_SECONDS
+        asyncio.run(trigger.on_kill())
+
+    path = f"/apis/batch/v1/namespaces/{ti.xcoms['job_namespace']}/jobs/{ti.xcoms['job_name']}"
+    assert batchjob_cluster.reach.ask("GET", path)["spec"]["activeDeadlineSeconds"] == 0
