@@ -114,6 +114,7 @@ class Verdict(_Crossing, frozen=True, kw_only=True):
     losses: int = 0  # pods lost with their machines, in this try
     fell_back: bool = False  # from spot to on-demand, in this try
     lost_seconds: float = 0.0  # for how long the lost pods had run
+    per_index: dict[str, Any] | None = None  # see `core.attempts`; None: no capacity was asked for
     asked: int | None = None  # indexes that a person asked for; None: all
     asked_succeeded: int = 0
     causes: str = ""  # why indexes failed, in words; from their pods, once it is concluded

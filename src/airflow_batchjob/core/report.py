@@ -67,6 +67,8 @@ def result_of(verdict: Verdict) -> dict[str, Any]:
         "fell_back": verdict.fell_back,
         "cost": None,
     }
+    if verdict.per_index is not None:
+        result["per_index"] = verdict.per_index
     return result | {"indexes_cut": True} if verdict.indexes_cut else result
 
 

@@ -253,6 +253,7 @@ def _verdict(job: Job, goal: Goal, counts: Counts, ending: _Ending) -> Verdict:
         losses=0 if lost is None else lost.total,
         lost_seconds=0.0 if lost is None else lost.lost_seconds,
         fell_back=capacity.fell_back is not None,
+        per_index=None if capacity.plan is None else {},  # pods tell it, once it is concluded
         asked=None if counts.asked_indexes is None else counts.asked_indexes.count,
         asked_succeeded=counts.asked_succeeded.count,
     )

@@ -6,12 +6,15 @@ Nothing here changes the verdict. What fails is a warning.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable
 
 import msgspec
 from typing_extensions import assert_never
 
 from airflow_batchjob.client.protocol import JobClient
+from airflow_batchjob.core.attempts import per_index
+from airflow_batchjob.core.capacity_marks import read_capacity
 from airflow_batchjob.core.causes import causes_text
 from airflow_batchjob.core.errors import ApiError, SpecError
 from airflow_batchjob.core.event import Cause, OnFinish, Order, Outcome, Verdict
@@ -63,6 +66,8 @@ async def conclude(
     verdict = await whole(client, order, verdict, log=log)
     if verdict.failed or verdict.cause in _FAILED_BY_PODS:
         verdict = await _with_causes(client, order, verdict, log)
+    if verdict.per_index is not None:
+        verdict = await _with_attempts(client, verdict, log)
     if verdict.asked is not None:
         log.info("%s: %s", verdict.job, achieved_text(verdict))
     is_reported = await _report(client, order, verdict, log)
@@ -119,6 +124,19 @@ def reported_mark(order: Order, verdict: Verdict) -> ReportedMark:
         retries=order.retries,
         max_tries=order.max_tries,
     )
+
+
+async def _with_attempts(client: JobClient, verdict: Verdict, log: logging.Logger) -> Verdict:
+    """Return the verdict with what became of each index."""
+    ref = verdict.job
+    try:
+        job = await client.get_job(ref.namespace, ref.name)
+        pods = (await client.list_pods(ref.namespace, f"{CONTROLLER_UID}={ref.uid}")).items
+    except ApiError as error:
+        log.warning("%s: what became of each index can't be read from its pods: %s", ref, error)
+        return verdict
+    told = per_index(pods, read_capacity(job).losses, time.time())
+    return msgspec.structs.replace(verdict, per_index=told)
 
 
 def report_of(order: Order, verdict: Verdict) -> list[Operation]:

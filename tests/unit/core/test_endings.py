@@ -69,8 +69,7 @@ MARKED = {
         killed(143, conditions=[condition("TerminationTarget", reason="WorkloadEvicted")]),
         Ending.BY_QUEUE, True,
     ),
-    "its own deadline": (killed(143, reason="DeadlineExceeded") if False else pod(
-        0, "Failed", reason="DeadlineExceeded"), Ending.POD_DEADLINE, False),
+    "its own deadline": (pod(0, "Failed", reason="DeadlineExceeded"), Ending.POD_DEADLINE, False),
 }  # fmt: skip
 
 
