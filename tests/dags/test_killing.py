@@ -178,7 +178,7 @@ def test_a_worker_that_is_told_to_end(batchjob_cluster, state, stopped):
 def test_a_worker_does_not_wait_longer_for_an_answer_than_airflow_waits_for_it(batchjob_cluster):
     class Slow(Airflow):
         def send(self, msg: Any) -> Any:
-            time.sleep(2)
+            time.sleep(4)
             return super().send(msg)
 
     task, ti, context = sleeping(deferrable=False)
@@ -229,6 +229,16 @@ def test_a_kill_between_submitting_and_waiting(batchjob_cluster, deferrable):
     task, ti, context = sleeping(ti=Killing(task_id="work"), deferrable=deferrable)
 
     with set_supervisor_comms(Airflow(ti, "failed")), pytest.raises(TaskCutError):
+        task.execute(context)
+
+    assert is_stopped(batchjob_cluster, ti)
+
+
+@pytest.mark.parametrize("state", ["success", "failed", "skipped", ABSENT])
+def test_a_task_that_was_ended_before_it_could_be_deferred(batchjob_cluster, state):
+    task, ti, context = sleeping()
+
+    with set_supervisor_comms(Airflow(ti, state)), pytest.raises(TaskCutError):
         task.execute(context)
 
     assert is_stopped(batchjob_cluster, ti)

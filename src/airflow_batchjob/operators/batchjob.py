@@ -230,6 +230,7 @@ class BatchJobOperator(BaseOperator):
     def execute(self, context: Context) -> dict[str, Any]:
         """Submit the Job, or attach to the one that an earlier try left; then defer, or wait here."""
         from airflow_batchjob.operators import attempt as trying
+        from airflow_batchjob.operators import leaving
 
         with no_useless_retries():
             job = trying.built(self)
@@ -238,12 +239,12 @@ class BatchJobOperator(BaseOperator):
             for note in job.notes:
                 self.log.info("Job: %s", note)
             attempt = trying.begin(self, job, context, self._runner)
-            with trying.nothing_left_behind(self, context, attempt.settings):
+            with leaving.nothing_left_behind(self, context, attempt):
                 ended = self._runner.run(trying.submit_job(attempt))
                 if not isinstance(ended, trying.Ended):
                     self._push(context, trying.job_facts(ended))
-                    trying.leave_if_cut(attempt, ended)
                     if self.deferrable:
+                        leaving.leave_if_ended(attempt)
                         trying.defer(self, context, ended)
                     ended = self._runner.run(trying.wait_here(attempt, ended))
             return self._finish(context, ended.order, ended.verdict)
@@ -257,15 +258,12 @@ class BatchJobOperator(BaseOperator):
             raise report.as_error()
         return self._finish(context, report.order, report.verdict)
 
-    def resume_execution(
-        self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context
-    ) -> dict[str, Any]:
+    def resume_execution(self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context) -> Any:
         """Resume; where Airflow resumes only to fail, see first that no Job is left behind."""
-        from airflow_batchjob.operators import attempt as trying
+        from airflow_batchjob.operators.leaving import nothing_left_behind
 
-        with no_useless_retries(), trying.nothing_left_behind(self, context):
-            resumed: dict[str, Any] = super().resume_execution(next_method, next_kwargs, context)
-            return resumed
+        with no_useless_retries(), nothing_left_behind(self, context):
+            return super().resume_execution(next_method, next_kwargs, context)
 
     def on_kill(self) -> None:
         """End what runs now; it asks Airflow first whether the Job is to go on."""

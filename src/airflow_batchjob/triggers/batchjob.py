@@ -16,6 +16,7 @@ from airflow_batchjob.hooks.batchjob import BatchJobHook
 from airflow_batchjob.hooks.shared import shared_client
 from airflow_batchjob.supervisor.supervise import supervise
 from airflow_batchjob.tasks import TaskKey, logger_of
+from airflow_batchjob.triggers.asking import ask_early
 from airflow_batchjob.triggers.killing import (
     TRIGGER_ASK_SECONDS,
     TRIGGER_STOP_SECONDS,
@@ -76,6 +77,8 @@ class BatchJobTrigger(BaseTrigger):
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Supervise; fire with a `Report`."""
+        if self.task_instance is not None:
+            ask_early(TaskKey.of(self.task_instance))
         report = await self._report()
         yield TriggerEvent(report.to_payload())  # type: ignore[no-untyped-call]  # Airflow's own isn't annotated
 

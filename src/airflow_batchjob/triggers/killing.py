@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 PATIENCE_SECONDS = 0.5
 """For a submission that a kill overtakes, to come to its end."""
 
-ASK_SECONDS = 1.0
-STOP_SECONDS = 2.5
+ASK_SECONDS = 2.0
+"""For Airflow's answer in the worker."""
 
-# Airflow gives a trigger's `on_kill` 30 s (`[triggerer] on_kill_timeout`).
-TRIGGER_ASK_SECONDS = 13.0
-"""In the triggerer: the first question that is put there takes Airflow seconds, it imports its API for it."""
+WORKER_SECONDS = 3.5
+"""For asking and stopping together, in the worker."""
 
-TRIGGER_STOP_SECONDS = 14.0
+TRIGGER_ASK_SECONDS, TRIGGER_STOP_SECONDS = 17.0, 11.0
+"""In the triggerer: Airflow gives a trigger's `on_kill` 30 s (`[triggerer] on_kill_timeout`)."""
 
 
 async def reason_to_stop(
@@ -65,7 +65,7 @@ async def stop_in_time(  # noqa: PLR0913  each says something of its own, and al
     reason: str,
     cause: Cause,
     log: Logger,
-    limit_seconds: float = STOP_SECONDS,
+    limit_seconds: float,
 ) -> None:
     """Stop a Job within what Airflow leaves a kill hook; never raises for the API."""
     try:
