@@ -12,6 +12,7 @@ from airflow.sdk.execution_time.supervisor import set_supervisor_comms
 
 from airflow_batchjob import BatchJobOperator
 from airflow_batchjob.compat import TaskDeferred
+from airflow_batchjob.triggers import asking
 from airflow_batchjob.triggers.batchjob import BatchJobTrigger
 from tests.dags.airflow_tasks import TaskInstance, prepared
 
@@ -47,3 +48,36 @@ def test_a_trigger_waits_for_a_slow_answer(batchjob_cluster):
 
     path = f"/apis/batch/v1/namespaces/{ti.xcoms['job_namespace']}/jobs/{ti.xcoms['job_name']}"
     assert batchjob_cluster.reach.ask("GET", path)["spec"]["activeDeadlineSeconds"] == 0
+
+
+class Counting:
+    """Tells that the task runs, and counts how often it was asked."""
+
+    def __init__(self, ti: TaskInstance) -> None:
+        self.ti, self.asked = ti, 0
+
+    def send(self, msg: Any) -> Any:
+        assert isinstance(msg, GetTaskStates)
+        self.asked += 1
+        return TaskStatesResult(task_states={self.ti.run_id: {self.ti.task_id: "running"}})
+
+
+@pytest.mark.usefixtures("batchjob_connection")
+def test_the_first_trigger_of_a_process_asks_early(monkeypatch):
+    monkeypatch.setattr(asking, "_asked", [])
+    task, ti, context = prepared(BatchJobOperator, image="none", command=["true"])
+    airflow = Counting(ti)
+
+    async def first(pause: TaskDeferred) -> Any:
+        trigger = BatchJobTrigger(**pause.trigger.serialize()[1])
+        trigger.task_instance = cast("Any", ti)
+        return await anext(trigger.run())
+
+    with set_supervisor_comms(airflow):
+        with pytest.raises(TaskDeferred) as told:
+            task.execute(context)
+        before = airflow.asked
+        for _ in range(2):
+            asyncio.run(first(told.value))
+
+    assert airflow.asked - before == 1
