@@ -238,7 +238,9 @@ async def resume_many(kubeconfig: Path, completions: int) -> str:
         told = [{"op": "add", "path": "/status/completedIndexes", "value": done}]
         await client.patch_job_status(first.job.namespace, first.job.name, told)
         await stop(client, first.job, holder="ti/1", reason="half of it is done")
-        while not read_status(await client.get_job(first.job.namespace, first.job.name)).phase.is_final:
+        for _ in range(100):
+            if read_status(await client.get_job(first.job.namespace, first.job.name)).phase.is_final:
+                break
             await asyncio.sleep(0.1)
         traffic = Traffic()
         traffic.count()

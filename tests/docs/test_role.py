@@ -19,6 +19,7 @@ CALLS = [
     requests.create_job("ml", {"metadata": {"name": "embed"}}),
     requests.get_job("ml", "embed"),
     requests.patch_job("ml", "embed", []),
+    requests.patch_job("ml", "embed", [], subresource="status"),
     requests.delete_job("ml", "embed", "uid"),
     requests.list_page("ml", "jobs", {}),
     requests.list_page("ml", "pods", {}),

@@ -187,7 +187,7 @@ async def test_the_failure_says_what_the_next_try_runs(bench: Bench) -> None:
 
 
 async def test_ten_thousand_indexes_with_every_second_one_done(bench: Bench) -> None:
-    nowhere = {"spec": {"nodeSelector": {"nowhere": "at-all"}}}
+    nowhere = {"nodeSelector": {"nowhere": "at-all"}}
     asked: dict[str, Any] = {"completions": 10_000, "parallelism": 2, "pod": nowhere}
     first = await bench.order(request(LASTS, **asked))
     done = ",".join(map(str, range(0, 10_000, 2)))

@@ -48,7 +48,7 @@ def request(
         key: fields.pop(key) for key in list(fields) if key in JobSpec.__dataclass_fields__ and key != "name"
     }
     env = {"GENERATION": GENERATION} | spec.pop("env", {})
-    grace = {"spec": {"terminationGracePeriodSeconds": 2}}
+    grace = {"terminationGracePeriodSeconds": 2}
     asked = JobSpec(
         image="busybox:1.36",
         command=["sh", "-c", script],
