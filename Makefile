@@ -19,6 +19,7 @@ TOOK := $$(( $$(date +%s) - started )) s
 
 help:
 	@echo "make demo    run the example pipeline in Airflow, on a local cluster: live progress, then a report"
+	@echo "make demo-spot  the same on machines that are taken away, with two broken shards: a picture of what ran where"
 	@echo "make test    run the tests          (ARGS=… goes to pytest)"
 	@echo "make test-cluster  contract and product on real Kubernetes, two versions (root, Linux, Go; 25 to 60 minutes)"
 	@echo "make cluster  leave real Kubernetes running, say how to use it (VERSION=1.34); make cluster-stop"
@@ -37,6 +38,10 @@ $(READY): pyproject.toml constraints.txt tools/setup
 
 demo: $(READY)
 	@$(BIN)/python tools/demo.py
+
+.PHONY: demo-spot
+demo-spot: $(READY)
+	@$(BIN)/python tools/demo_spot.py
 
 test: $(READY)
 	@$(CLOCK); $(BIN)/python -m pytest $(ARGS) && echo "test: passed in $(TOOK)"

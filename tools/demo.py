@@ -69,13 +69,13 @@ def shown(path: Path) -> str:
 
 
 @contextmanager
-def local_cluster() -> Iterator[dict[str, str]]:
-    """Run a local cluster; yield the variables that point an Airflow at it."""
+def local_cluster(*options: str) -> Iterator[dict[str, str]]:
+    """Run a local cluster, with further options of its command; yield what points an Airflow at it."""
     command = [str(Path(sys.executable).with_name("batchjob")), "local"]
     folder = ["--folder", str(CLUSTER)]
     subprocess.run([*command, "stop", *folder], check=False, capture_output=True, timeout=STOP_SECONDS)
     started = subprocess.run(
-        [*command, "start", *folder], check=True, capture_output=True, text=True, timeout=60
+        [*command, "start", *folder, *options], check=True, capture_output=True, text=True, timeout=60
     )
     try:
         yield variables(started.stdout)
@@ -152,9 +152,9 @@ def make_database(environment: dict[str, str], log: Any) -> None:
         database_made().touch()
 
 
-def run_pipeline(environment: dict[str, str], log: Any) -> int:
+def run_pipeline(environment: dict[str, str], log: Any, pipeline: str = PIPELINE) -> int:
     """Run it, show what its tasks say; return the exit code."""
-    command = [sys.executable, "-c", PIPELINE, str(OUTPUT)]
+    command = [sys.executable, "-c", pipeline, str(OUTPUT)]
     # A group of its own: Ctrl-C reaches this process, which then ends that one in good order.
     process = subprocess.Popen(
         command,

@@ -19,6 +19,7 @@ from airflow_batchjob.client.requests import Call
 from airflow_batchjob.client.transport import Transport
 from airflow_batchjob.core.errors import ApiConflictError, ExpiredError, NotFoundError
 from airflow_batchjob.core.job import Job
+from airflow_batchjob.core.nodes import NodeObject
 from airflow_batchjob.core.pods import Pod
 
 T = TypeVar("T", Job, Pod)
@@ -105,6 +106,11 @@ class KubernetesClient:
     ) -> AsyncIterator[WatchEvent[Pod]]:
         call = requests.watch(namespace, "pods", label_selector, resource_version, self._watch_seconds())
         return self._watch(call, Pod)
+
+    async def get_node(self, name: str) -> NodeObject:
+        call = requests.get_node(name)
+        node: NodeObject = decode(call.what, await self._transport.send_patiently(call), NodeObject)
+        return node
 
     async def pod_log(
         self,

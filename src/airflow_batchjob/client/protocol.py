@@ -13,6 +13,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import msgspec
 
 from airflow_batchjob.core.job import Job
+from airflow_batchjob.core.nodes import NodeObject
 from airflow_batchjob.core.pods import Pod
 
 T = TypeVar("T")
@@ -69,7 +70,7 @@ class JobClient(Protocol):
     async def patch_job_status(
         self, namespace: str, name: str, operations: Sequence[Mapping[str, Any]]
     ) -> Job:
-        """Apply a JSON Patch to the status subresource, as `patch_job`; needs the right to patch jobs/status."""
+        """Apply a JSON Patch to the status subresource, as `patch_job`; needs the right for jobs/status."""
 
     async def delete_job(self, namespace: str, name: str, *, uid: str) -> None:
         """Delete in the foreground with the uid as precondition. What is gone, or is another, is no error."""
@@ -79,6 +80,9 @@ class JobClient(Protocol):
     def watch_pods(
         self, namespace: str, label_selector: str, resource_version: str
     ) -> AsyncIterator[WatchEvent[Pod]]: ...
+
+    async def get_node(self, name: str) -> NodeObject:
+        """Return a node; nodes belong to no namespace, so an account may well be refused."""
 
     async def pod_log(
         self,

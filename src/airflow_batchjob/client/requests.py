@@ -50,6 +50,10 @@ def get_job(namespace: str, name: str) -> Call:
     return Call(what=f"get Job {namespace}/{name}", method="GET", path=_path(namespace, "jobs", name))
 
 
+def get_node(name: str) -> Call:
+    return Call(what=f"get Node {name}", method="GET", path=f"/api/v1/nodes/{quote(name, safe='')}")
+
+
 def patch_job(
     namespace: str, name: str, operations: Sequence[Mapping[str, Any]], *, subresource: str = ""
 ) -> Call:

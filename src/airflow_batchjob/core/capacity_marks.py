@@ -12,7 +12,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from airflow_batchjob.core.capacity import Kind
+from airflow_batchjob.core.capacity import Kind, Signs
+from airflow_batchjob.core.capacity_profiles import KNOWN_SIGNS
 from airflow_batchjob.core.indexes import IndexSet
 from airflow_batchjob.core.job import Job
 from airflow_batchjob.core.marks import PREFIX, UNDER_WAY
@@ -59,6 +60,8 @@ class Plan(_Mark, frozen=True):
         max_running: `fallback_max_running`.
         on_demand: The pod spec's placement after falling back: `core.placement.FIELDS`.
         in_place: A suspended Job lets itself be moved there; else a follow-up Job must take over.
+        spot_labels: Labels of spot nodes that the cluster has besides the known ones.
+        reclaim_taints: The same of taints.
     """
 
     now: Kind
@@ -69,6 +72,17 @@ class Plan(_Mark, frozen=True):
     max_running: int = 0
     on_demand: dict[str, Any] = msgspec.field(default_factory=dict)
     in_place: bool = True
+    spot_labels: dict[str, list[str]] = {}
+    reclaim_taints: list[str] = []
+
+    @property
+    def signs(self) -> Signs:
+        """What tells a spot node here, and one that is about to go."""
+        labels = {label: frozenset(values) for label, values in self.spot_labels.items()}
+        return Signs(
+            spot_labels={**KNOWN_SIGNS.spot_labels, **labels},
+            reclaim_taints=KNOWN_SIGNS.reclaim_taints | set(self.reclaim_taints),
+        )
 
     @property
     def rate(self) -> Fraction | None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from airflow_batchjob.core.capacity import Kind, Signs
 from airflow_batchjob.core.endings import Confidence, Ending, Node, classify
 from airflow_batchjob.core.placement import CAPACITY_LABEL
-from airflow_batchjob.core.pods import Pod, index_of, losses_before
+from airflow_batchjob.core.pods import Pod, index_of
 
 CUT_OFF_SECONDS = 300.0
 """A pod that still terminates so long after its grace is lost: its node does not answer."""
@@ -109,9 +109,9 @@ def loss_of(pod: Pod, *, now: float, signs: Signs, node: Node | None = None) -> 
     )
 
 
-def losses_of_index(pod: Pod, loss: Loss | None) -> int:
-    """Return how often the index of `pod` was lost since the Job's latest start, as far as this pod tells."""
-    return losses_before(pod) + (loss is not None)
+def is_suspect(loss: Loss) -> bool:
+    """Tell whether a look at its node would make a loss sure."""
+    return loss.confidence is Confidence.LOW and bool(loss.node)
 
 
 def is_cut_off(pod: Pod, now: float) -> bool:

@@ -17,10 +17,12 @@ from airflow_batchjob.core.capacity import (
     Kind,
     OnDemand,
     Profiles,
+    Signs,
     SpotPolicy,
     choice_of,
 )
 from airflow_batchjob.core.capacity_marks import CAPACITY, FELL_BACK, FellBack, Plan, Why
+from airflow_batchjob.core.capacity_profiles import KNOWN_SIGNS
 from airflow_batchjob.core.draft import NON_INDEXED, Draft
 from airflow_batchjob.core.errors import Problem
 from airflow_batchjob.core.marks import QUEUE_LABEL
@@ -152,7 +154,7 @@ def _place(draft: Draft, capacity: Capacity) -> None:
     _note_placement(draft, capacity, before)
     if isinstance(capacity.choice, SpotPolicy):
         there = placed(before, capacity, Kind.ON_DEMAND) if capacity.falls_back else {}
-        plan = _plan(capacity.choice, there, in_place=fits_in_place(here, there))
+        plan = _plan(capacity.choice, capacity.profiles.signs, there, in_place=fits_in_place(here, there))
         draft.metadata["annotations"] = {
             **(draft.metadata.get("annotations") or {}),
             CAPACITY: plan.to_text(),
@@ -161,7 +163,7 @@ def _place(draft: Draft, capacity: Capacity) -> None:
             draft.notes.append(_way_out(plan, here))
 
 
-def _plan(policy: SpotPolicy, there: dict[str, Any], *, in_place: bool) -> Plan:
+def _plan(policy: SpotPolicy, signs: Signs, there: dict[str, Any], *, in_place: bool) -> Plan:
     try:
         rate = policy.loss_rate
     except ValueError:
@@ -175,6 +177,12 @@ def _plan(policy: SpotPolicy, there: dict[str, Any], *, in_place: bool) -> Plan:
         max_running=policy.fallback_max_running,
         on_demand=there,
         in_place=in_place,
+        spot_labels={
+            label: sorted(values)
+            for label, values in signs.spot_labels.items()
+            if KNOWN_SIGNS.spot_labels.get(label) != values
+        },
+        reclaim_taints=sorted(signs.reclaim_taints - KNOWN_SIGNS.reclaim_taints),
     )
 
 

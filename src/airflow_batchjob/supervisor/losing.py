@@ -13,14 +13,13 @@ import msgspec
 
 from airflow_batchjob.client.protocol import JobClient
 from airflow_batchjob.core.capacity_marks import LOSSES, LossMark, read_capacity
-from airflow_batchjob.core.capacity_profiles import KNOWN_SIGNS
 from airflow_batchjob.core.causes import cause_of
-from airflow_batchjob.core.endings import Confidence
-from airflow_batchjob.core.errors import ApiError
+from airflow_batchjob.core.endings import Confidence, Node
+from airflow_batchjob.core.errors import ApiError, NotFoundError
 from airflow_batchjob.core.event import Order, Verdict
 from airflow_batchjob.core.indexes import IndexSet
 from airflow_batchjob.core.job import Job
-from airflow_batchjob.core.losses import CUT_OFF_SECONDS, Loss, Losses
+from airflow_batchjob.core.losses import CUT_OFF_SECONDS, Loss, Losses, is_suspect, loss_of
 from airflow_batchjob.core.pods import Pod
 from airflow_batchjob.supervisor.loss_count import LossCount
 from airflow_batchjob.supervisor.pace import Pace
@@ -50,6 +49,8 @@ class Losing:
         self._watch: PodWatch | None = None
         self._count: LossCount | None = None
         self._may_read = True
+        self._may_read_nodes = True
+        self._suspects: list[Pod] = []
         self._news: list[tuple[Loss, str]] = []
         self._written: LossMark | None = None
         self._write_due = float("inf")  # on the loop's clock
@@ -79,13 +80,16 @@ class Losing:
         if marks.plan is None:
             return None
         if self._count is None:
-            self._count = LossCount.of(marks.losses, self._order.holder, KNOWN_SIGNS)
+            self._count = LossCount.of(marks.losses, self._order.holder, marks.plan.signs)
             self._written = self._count.mark
         self._count.start(job)
         if self._watch is None and self._may_read:
             self._watch = join(self._client, job.ref, self._pace, self)
         for pod in tuple(self._leaving.values()):  # time alone may make one of them a loss
             self.see(pod)
+        suspects, self._suspects = self._suspects, []
+        for pod in suspects:
+            self._take(pod, self._count.see(pod, self._clock(), node=await self._node_of(pod)))
         self._tell()
         if asyncio.get_running_loop().time() >= self._write_due:
             await self.write()
@@ -95,15 +99,17 @@ class Losing:
         """Take a pod as it is now."""
         if self._count is None:
             return
+        found = loss_of(pod, now=self._clock(), signs=self._count.signs)
+        if found is not None and is_suspect(found) and pod.metadata.uid not in self._count.told:
+            self._suspects.append(pod)
+            self._wake()
+            return
         loss = self._count.see(pod, self._clock(), gone=gone)
         if pod.is_leaving and not gone and pod.metadata.uid not in self._count.told:
             self._leaving[pod.metadata.uid] = pod
         else:
             self._leaving.pop(pod.metadata.uid, None)
-        if loss is not None:
-            self._news.append((loss, cause_of(pod).words))
-            self._write_due = min(self._write_due, asyncio.get_running_loop().time() + WRITE_SECONDS)
-            self._wake()
+        self._take(pod, loss)
 
     def refused(self, error: ApiError) -> None:
         """Go without: what can be told from the Job alone is not."""
@@ -145,6 +151,25 @@ class Losing:
         self._tell()
         await self.write()
         return msgspec.structs.replace(verdict, losses=mark.total, lost_seconds=mark.lost_seconds)
+
+    def _take(self, pod: Pod, loss: Loss | None) -> None:
+        if loss is not None:
+            self._news.append((loss, cause_of(pod).words))
+            self._write_due = min(self._write_due, asyncio.get_running_loop().time() + WRITE_SECONDS)
+            self._wake()
+
+    async def _node_of(self, pod: Pod) -> Node | None:
+        """Return the node of a pod that nothing explains; None where it can't be read."""
+        if not self._may_read_nodes:
+            return None
+        try:
+            return (await self._client.get_node(pod.spec.node_name)).seen()
+        except NotFoundError:
+            return Node(is_missing=True)
+        except ApiError as error:
+            self._may_read_nodes = error.retryable
+            self._log.debug("Nodes can't be read, so they tell nothing of their pods' ends: %s", error)
+            return None
 
     def _tell(self) -> None:
         """Say what was lost: one line for what a node took with it."""

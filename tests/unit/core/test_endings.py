@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
+import yaml
 
 from airflow_batchjob.core.capacity import Signs
 from airflow_batchjob.core.capacity_profiles import KNOWN_SIGNS
 from airflow_batchjob.core.endings import Confidence, Ending, Node, classify
+from airflow_batchjob.core.losses import loss_of
+from airflow_batchjob.core.pods import Pod
 from tests.unit.pods_made import condition, container, exited, pod
 
 HIGH, LOW = Confidence.HIGH, Confidence.LOW
@@ -124,3 +129,38 @@ def test_a_cluster_can_bring_labels_and_taints_of_its_own() -> None:
 
     assert classify(killed(), node, signs=own).ending is Ending.RECLAIMED
     assert classify(killed(), node, signs=KNOWN_SIGNS).ending is Ending.PROGRAM
+
+
+RECORDED = {
+    "evicted.yaml": Ending.DRAINED,
+    "node-lost.yaml": Ending.NODE_GONE,
+    "evicted-over-storage.yaml": Ending.STORAGE_LIMIT,
+    "out-of-memory.yaml": Ending.OUT_OF_MEMORY,
+    "failed-indexes.yaml": Ending.PROGRAM,
+    "cannot-start.yaml": Ending.PROGRAM,
+    "failure-policy.yaml": Ending.PROGRAM,
+    "suspended.yaml": Ending.PROGRAM,  # killed with its Job's suspension: nobody takes that for sure
+}
+FOLDER = Path(__file__).parents[2] / "data" / "jobs"
+
+
+def recorded(name: str) -> list[Any]:
+    documents = [
+        one for file in sorted(FOLDER.glob(f"*-{name}")) for one in yaml.safe_load_all(file.read_text())
+    ]
+    pods = [msgspec.convert(one, Pod, strict=False) for one in documents if one["kind"] == "Pod"]
+    return [one for one in pods if one.status.phase == "Failed"]
+
+
+@pytest.mark.parametrize(("name", "want"), RECORDED.items(), ids=RECORDED.keys())
+def test_pods_recorded_from_real_clusters_are_told_apart(name: str, want: Ending) -> None:
+    pods = recorded(name)
+
+    assert pods, f"nothing is recorded as {name}"
+    assert {classify(one).ending for one in pods} == {want}
+
+
+def test_what_a_suspension_killed_is_never_a_loss() -> None:
+    lost = [loss_of(one, now=0.0, signs=KNOWN_SIGNS) for one in recorded("suspended.yaml")]
+
+    assert lost == [None] * len(lost)
