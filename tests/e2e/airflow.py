@@ -6,7 +6,6 @@ import contextlib
 import os
 import secrets
 import subprocess
-import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -72,6 +71,8 @@ class Airflow:
             "AIRFLOW__API__SECRET_KEY": secrets.token_hex(16),
             "AIRFLOW__API_AUTH__JWT_SECRET": secrets.token_hex(32),
             "AIRFLOW__LOGGING__LOGGING_LEVEL": "INFO",
+            "AIRFLOW__LOGGING__TRIGGER_LOG_SERVER_PORT": str(free_port()),
+            "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(free_port()),
             "NO_PROXY": "127.0.0.1",
             "PATH": f"{python.parent}:{os.environ['PATH']}",
             **{f"AIRFLOW__{name}": value for name, value in QUICK.items()},
@@ -123,16 +124,16 @@ class Airflow:
 
     def task_log(self, dag_id: str, run_id: str) -> str:
         """Return what every try of a run's task has logged, worker and triggerer."""
+        return _text_of(self._logs(dag_id, run_id, "*.log"))
+
+    def trigger_log(self, dag_id: str, run_id: str, number: int) -> str:
+        """Return what the triggers of one try have logged."""
+        return _text_of(self._logs(dag_id, run_id, f"attempt={number}.log.trigger.*"))
+
+    def _logs(self, dag_id: str, run_id: str, name: str) -> list[Path]:
         folder = self.folder / "logs" / f"dag_id={dag_id}" / f"run_id={run_id}"
-        return "\n".join(
-            f"--- {path.name}\n{path.read_text(errors='replace')}" for path in sorted(folder.rglob("*.log"))
-        )
+        return sorted(folder.rglob(name))
 
 
-def until(seconds: float, what: str, look: object) -> None:
-    """Wait until `look()` is true."""
-    end = time.monotonic() + seconds
-    while not look():  # type: ignore[operator]
-        if time.monotonic() > end:
-            raise AssertionError(f"not within {seconds:.0f} s: {what}")
-        time.sleep(0.25)
+def _text_of(logs: list[Path]) -> str:
+    return "\n".join(f"--- {path.name}\n{path.read_text(errors='replace')}" for path in logs)

@@ -30,6 +30,11 @@ SLOW_SECONDS = 1.0
 LAB = pytest.StashKey[Lab]()
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "essential: runs on the oldest Airflow, too")
+    config.addinivalue_line("markers", "on_sqlite: runs on SQLite, too")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         item.add_marker(pytest.mark.timeout(TEST_SECONDS))
@@ -65,6 +70,8 @@ def lab(batchjob_cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[L
         airflow.start()
         yield made
     finally:
+        for name in processes.names():  # nothing of theirs is needed any more, so none is asked to end
+            processes.kill(name)
         processes.stop()
         for door in (outage, slow):
             door.close()

@@ -13,14 +13,14 @@ from typing import Any
 
 import psutil
 
-from airflow_batchjob.core.marks import TASK
+from airflow_batchjob.core.marks import STOP, TASK
 from airflow_batchjob.testing import Cluster
 from tests.e2e.airflow import Airflow
 from tests.e2e.proxy import Door
 from tests.e2e.rest import TaskOf
 
-STEP_SECONDS = 60.0
-"""Longest wait for one step: a worker's start takes Airflow 5 to 10 s on two busy cores."""
+STEP_SECONDS = 100.0
+"""Longest wait for one step: a worker's start takes Airflow 5 s on two idle cores, 30 s on busy ones."""
 
 FINAL = ("Complete", "Failed")
 
@@ -74,16 +74,64 @@ class Run:
         """Let the Job's pods end with success."""
         self.gate.touch()
 
+    def fail_index(self, index: int) -> None:
+        """Let this index fail once the gate is open."""
+        Path(f"{self.gate}.{index}").write_text("3")
+
+    def succeed_index(self, index: int) -> None:
+        Path(f"{self.gate}.{index}").unlink()
+
     def started(self) -> list[str]:
         """Return the indexes that were started, once for each start."""
         beside = Path(f"{self.gate}.started")
         return sorted(beside.read_text().split()) if beside.exists() else []
 
-    def wait_until_deferred(self) -> None:
-        until(f"{self} is deferred, its pods run", lambda: self.task.state == "deferred" and self.both_run())
+    def wait_until_waiting(self) -> None:
+        """Wait until the pods run, and the task waits for them in the worker or in the triggerer."""
+        until(f"the pods of {self} run", self.both_run)
+        if self.waits_in_worker:
+            until(f"{self} is running", lambda: self.task.state == "running")
+        else:
+            until(f"{self} is deferred, and its trigger runs", self.is_watched)
 
-    def wait_until_in_worker(self) -> None:
-        until(f"{self} waits in the worker", lambda: self.task.state == "running" and self.both_run())
+    @property
+    def waits_in_worker(self) -> bool:
+        return "in_worker" in self.task.dag_id
+
+    def is_watched(self) -> bool:
+        """Tell whether a triggerer runs the trigger of the present try: it says how far the Job is."""
+        if self.task.state != "deferred":
+            return False
+        said = self.lab.airflow.trigger_log(
+            self.task.dag_id, self.task.run_id, self.task.read()["try_number"]
+        )
+        return "2 running" in said
+
+    def wait_for_try(self, number: int) -> None:
+        until(f"{self} is in try {number}", lambda: self.task.read()["try_number"] == number)
+
+    def kill_process(self) -> None:
+        """End the task's own process with SIGKILL, as the kernel does when memory is short."""
+        psutil.Process(self.task.read()["pid"]).kill()
+
+    def triggerer(self) -> int | None:
+        """Return the triggerer that Airflow has given this task's trigger to."""
+        job = self.task.read()["triggerer_job"]
+        return None if job is None else int(job["id"])
+
+    def has_run_once(self) -> None:
+        """Check that one Job did the work, each index once, and that nothing is left."""
+        assert len(self.jobs()) == 1
+        assert self.started() == ["0", "1"]
+        self.wait_until_over()
+
+    def stop_reason(self) -> str:
+        """Return why the Job was stopped, as written on it."""
+        mark = json.loads(self.job()["metadata"]["annotations"].get(STOP, "{}"))
+        return str(mark.get("words", ""))
+
+    def log(self) -> str:
+        return self.lab.airflow.task_log(self.task.dag_id, self.task.run_id)
 
     def both_run(self) -> bool:
         return len(self.started()) >= 2
@@ -126,14 +174,6 @@ class Lab:
         self.airflow.rest.trigger(dag_id, run_id, {"gate": str(gate)})
         self.runs.append(run)
         return run
-
-    def worker_of(self, run: Run) -> list[psutil.Process]:
-        """Return the processes that run a task: Airflow's supervisor of it, and the task's own below."""
-        return [
-            process
-            for process in self.airflow.family("scheduler")
-            if run.task.run_id in " ".join(process.cmdline())
-        ]
 
     @contextmanager
     def shut_out(self) -> Iterator[None]:

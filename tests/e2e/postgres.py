@@ -10,7 +10,8 @@ from pathlib import Path
 
 from tests.cluster.processes import Processes
 
-READY_SECONDS = 30.0
+READY_SECONDS = 60.0
+INSTALL_SECONDS = 300.0
 USER = "postgres"  # PostgreSQL refuses to run as root
 NEVER_SAFE = ("fsync=off", "full_page_writes=off", "synchronous_commit=off")  # the data dies with the run
 
@@ -34,6 +35,32 @@ def programs() -> Path:
     return Path(on_path).parent
 
 
+def install_postgres() -> None:
+    """Install the distribution's PostgreSQL where there is none, as root on Debian and its kin.
+
+    Raises:
+        MissingPostgresError: It can't be installed here.
+    """
+    try:
+        programs()
+    except MissingPostgresError:
+        if os.geteuid() != 0 or shutil.which("apt-get") is None:
+            raise
+        quiet = {"DEBIAN_FRONTEND": "noninteractive", **os.environ}
+        for words in (["update", "-qq"], ["install", "-qq", "--no-install-recommends", "postgresql"]):
+            ended = subprocess.run(
+                ["apt-get", *words],
+                check=False,
+                capture_output=True,
+                text=True,
+                env=quiet,
+                timeout=INSTALL_SECONDS,
+            )
+            if ended.returncode:
+                raise MissingPostgresError(f"apt-get {words[0]} failed: {ended.stderr[-500:]}") from None
+        programs()
+
+
 def free_port() -> int:
     """Return a port of 127.0.0.1 that was free a moment ago."""
     with socket.socket() as probe:
@@ -47,9 +74,28 @@ def start_postgres(processes: Processes, folder: Path) -> str:
     folder.mkdir(mode=0o755)
     if os.geteuid() == 0:
         shutil.chown(folder, USER, USER)
-    made = [*_as_user(), bin_folder / "initdb", "-D", data, "-U", "airflow", "-A", "trust", "--no-sync"]
+    made: list[str | Path] = [
+        *_as_user(),
+        bin_folder / "initdb",
+        "-D",
+        data,
+        "-U",
+        "airflow",
+        "-A",
+        "trust",
+        "--no-sync",
+    ]
     subprocess.run(made, check=True, capture_output=True, timeout=READY_SECONDS, cwd="/")
-    served = [*_as_user(), bin_folder / "postgres", "-D", data, "-p", str(port), "-k", folder]
+    served: list[str | Path] = [
+        *_as_user(),
+        bin_folder / "postgres",
+        "-D",
+        data,
+        "-p",
+        str(port),
+        "-k",
+        folder,
+    ]
     settings = [word for setting in NEVER_SAFE for word in ("-c", setting)]
     processes.start("postgres", [*served, "-c", "listen_addresses=127.0.0.1", *settings])
     is_ready = [bin_folder / "pg_isready", "-q", "-h", "127.0.0.1", "-p", str(port)]

@@ -95,9 +95,7 @@ class TaskOf:
         return str(self.read()["state"])
 
     def xcom(self, key: str) -> Any:
-        return json.loads(
-            json.dumps(self.rest.ask("GET", f"{self.path}/xcomEntries/{key}?deserialize=true"))
-        )["value"]
+        return self.rest.ask("GET", f"{self.path}/xcomEntries/{key}?deserialize=true")["value"]
 
     def mark(self, state: str) -> None:
         self.rest.ask("PATCH", self.path, {"new_state": state})
@@ -110,6 +108,9 @@ class TaskOf:
             "task_ids": [self.task_id],
         }
         self.rest.ask("POST", f"/dags/{self.dag_id}/clearTaskInstances", body)
+
+    def mark_run(self, state: str) -> None:
+        self.rest.ask("PATCH", self.run_path, {"state": state})
 
     def delete_run(self) -> None:
         self.rest.ask("DELETE", self.run_path)

@@ -1,0 +1,44 @@
+"""Triggerers that die, stall, or are two."""
+
+from __future__ import annotations
+
+import psutil
+import pytest
+
+from tests.e2e.lab import until
+
+
+@pytest.mark.essential
+def test_a_killed_triggerer_is_replaced_by_a_new_one(lab):
+    run = lab.begin("deferred")
+    run.wait_until_waiting()
+    lab.airflow.kill("triggerer")
+    run.open_gate()
+    until("the Job has ended unseen", lambda: not run.pods())
+    assert run.task.state == "deferred"
+
+    lab.airflow.start_part("triggerer")
+
+    run.wait_for("success")
+    run.has_run_once()
+
+
+def test_a_stalled_triggerer_comes_back_after_another_took_over(lab):
+    run = lab.begin("deferred")
+    run.wait_until_waiting()
+    lab.airflow.start_part("triggerer", "second triggerer")
+    stalled = lab.airflow.family("triggerer")
+    first = run.triggerer()
+    try:
+        for process in stalled:
+            process.suspend()
+        until("another triggerer has the trigger", lambda: run.triggerer() not in {None, first})
+    finally:
+        for process in stalled:
+            process.resume()
+    until("both triggerers live", lambda: all(p.status() != psutil.STATUS_STOPPED for p in stalled))
+    run.open_gate()
+
+    run.wait_for("success")
+    run.has_run_once()
+    lab.airflow.kill("second triggerer")

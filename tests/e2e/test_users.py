@@ -1,0 +1,93 @@
+"""What users do to a task whose Job runs."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.e2e.lab import until
+from tests.e2e.rest import RefusedError
+
+WAITS = {"deferred": "deferred", "in the worker": "in_worker"}
+
+
+def begin(lab, dag_id):
+    run = lab.begin(dag_id)
+    run.wait_until_waiting()
+    return run
+
+
+@pytest.mark.essential
+@pytest.mark.parametrize("dag_id", WAITS.values(), ids=WAITS.keys())
+@pytest.mark.parametrize("state", ["failed", "success"])
+def test_marking_it_stops_the_job(lab, dag_id, state):
+    run = begin(lab, dag_id)
+    run.task.mark(state)
+
+    run.wait_until_over()
+    assert run.task.state == state
+    assert run.stop_reason() == f"the task was marked {state}"
+    assert run.task.read()["try_number"] == 1
+
+
+@pytest.mark.essential
+@pytest.mark.parametrize("dag_id", WAITS.values(), ids=WAITS.keys())
+def test_clearing_it_goes_on_with_the_job(lab, dag_id):
+    run = begin(lab, dag_id)
+    run.task.clear()
+    run.wait_for_try(2)
+    run.wait_until_waiting()
+    run.open_gate()
+
+    run.wait_for("success")
+    run.has_run_once()
+
+
+@pytest.mark.essential
+@pytest.mark.parametrize("dag_id", WAITS.values(), ids=WAITS.keys())
+def test_deleting_its_run_stops_the_job(lab, dag_id):
+    run = begin(lab, dag_id)
+    with pytest.raises(RefusedError, match="cannot be deleted in running state"):
+        run.task.delete_run()
+    run.task.mark_run("failed")
+    run.task.delete_run()
+
+    run.wait_until_over()
+    assert run.stop_reason() in {"the task was marked failed", "the task is gone"}
+    with pytest.raises(RefusedError, match="404"):
+        run.task.read()
+
+
+@pytest.mark.parametrize("state", ["failed", "success"])
+def test_marking_it_while_it_submits_stops_the_job(lab, state):
+    run = lab.begin("slow_submit")
+    until("the Job is there", run.jobs, pause=0.02)
+    run.task.mark(state)
+
+    run.wait_until_over()
+    assert run.task.state == state
+
+
+def test_nobody_is_told_of_a_mark_while_no_triggerer_runs_so_the_jobs_own_deadline_ends_it(lab):
+    run = lab.begin("timed")
+    run.wait_until_waiting()
+    lab.airflow.kill("triggerer")
+    run.task.mark("failed")
+    lab.airflow.start_part("triggerer")
+
+    run.wait_until_over()
+    assert run.task.state == "failed"
+    assert run.stop_reason() == ""
+
+
+def test_a_paused_dag_tells_the_end_once_it_goes_on(lab):
+    run = begin(lab, "deferred")
+    lab.airflow.rest.pause("deferred", is_paused=True)
+    try:
+        run.open_gate()
+        until("the trigger has fired", lambda: run.task.state != "deferred")
+        run.wait_until_over()
+    finally:
+        lab.airflow.rest.pause("deferred", is_paused=False)
+
+    run.wait_for("success")
+    run.has_run_once()
