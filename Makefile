@@ -23,6 +23,7 @@ help:
 	@echo "make test    run the tests          (ARGS=… goes to pytest)"
 	@echo "make test-cluster  contract and product on real Kubernetes, two versions (root, Linux, Go; 25 to 60 minutes)"
 	@echo "make cluster  leave real Kubernetes running, say how to use it (VERSION=1.34); make cluster-stop"
+	@echo "make soak    1,000 Jobs through all kinds of faults (SEED=… JOBS=… SEEDS=…, how many in a row)"
 	@echo "make check   format, lint, types, layers, docs: look, change nothing"
 	@echo "make fix     mend what check found, where a tool can"
 	@echo "make docs    write the generated parts of docs/ anew"
@@ -78,6 +79,11 @@ contracts: $(READY)
 
 docs-check: $(READY)
 	@$(BIN)/python tools/docs.py --check
+
+# Faults: tests/faults/.
+.PHONY: soak bench-triggerer
+soak: $(READY)
+	@$(BIN)/python -m tests.faults
 
 fix: $(READY)
 	@$(CLOCK); $(BIN)/ruff check --quiet --fix-only $(SEEN); $(BIN)/ruff format --quiet $(SEEN); \

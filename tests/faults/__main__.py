@@ -1,0 +1,42 @@
+"""`make soak`: many Jobs through all kinds of faults. SEED=…, JOBS=… or SEEDS=… (how many in a row)."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+import tests.conftest  # noqa: F401  Airflow's folder, before Airflow is imported
+from airflow_batchjob.local.daemon import Settings, start
+from airflow_batchjob.local.folder import ClusterFolder
+from airflow_batchjob.local.reach import Reach
+from tests.faults.soak import soak
+
+
+def main() -> int:
+    """Run one soak or several; 0: nothing was wrong."""
+    first, jobs = int(os.environ.get("SEED") or 1), int(os.environ.get("JOBS") or 1000)
+    bad = 0
+    for seed in range(first, first + int(os.environ.get("SEEDS") or 1)):
+        folder = Path(tempfile.mkdtemp(prefix=f"soak-{seed}-"))
+        cluster = ClusterFolder(folder / "cluster")
+        start(Settings(folder=str(cluster.path)))
+        try:
+            outcome = asyncio.run(soak(seed, jobs, Reach.by_kubeconfig(cluster.kubeconfig), folder))
+        finally:
+            cluster.stop()
+        print(outcome, flush=True)
+        for fault, times in sorted(outcome.faults.items()):
+            print(f"  {times:6} {fault}")
+        for problem in outcome.problems:
+            print(f"  WRONG: {problem}", flush=True)
+        if outcome.problems:
+            bad += 1
+            print(f"  logs and records: {folder}")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
