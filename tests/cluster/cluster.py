@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.cluster.build import VERSIONS, MissingToolError, build, cache_folder
+from tests.cluster.build import VERSIONS, MissingToolError, build, build_kwok, cache_folder
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.node import Node, NodeSpec
 from tests.cluster.processes import ServerDiedError
@@ -93,10 +93,47 @@ class Cluster:
         self.nodes[name].vanish()
         self.kubectl("delete", "node", name, "--wait=false")
 
+    def fake_nodes(self, count: int) -> list[str]:
+        """Add nodes that only pretend to run pods, for scale; return their names.
+
+        They bear the label `type: kwok` and a taint of that name, so that only pods that tolerate it come.
+        A Job's pods succeed there at once.
+        """
+        processes = self.plane.processes
+        if "kwok" not in processes.names():
+            processes.start(
+                "kwok",
+                [
+                    build_kwok(), f"--kubeconfig={self.kubeconfig}", "--manage-nodes-with-label-selector=type=kwok",
+                    f"--config={os.devnull}",
+                ],
+            )  # fmt: skip
+        have = len(json.loads(self.kubectl("get", "nodes", "-l", "type=kwok", "-o", "json"))["items"])
+        names = [f"fake-{number}" for number in range(have, have + count)]
+        nodes = [_fake_node(name) for name in names]
+        self.kubectl(
+            "create", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": nodes})
+        )
+        wait = ["wait", "--for=condition=Ready", "node", "-l", "type=kwok", "--timeout=50s"]
+        processes.wait("kwok", lambda: not self.kubectl(*wait).startswith("error"), KUBECTL_SECONDS)
+        return names
+
     def set_gpus(self, name: str, count: int) -> None:
         """Give a node an extended resource `nvidia.com/gpu`, as a device plugin would announce it."""
         patch = {"status": {"capacity": {"nvidia.com/gpu": str(count)}}}
         self.kubectl("patch", "node", name, "--subresource=status", "--type=merge", "-p", json.dumps(patch))
+
+
+def _fake_node(name: str) -> dict[str, object]:
+    room = {"cpu": "64", "memory": "256Gi", "pods": "250"}
+    labels = {"type": "kwok", "kubernetes.io/hostname": name, "kubernetes.io/os": "linux"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": labels, "annotations": {"node.alpha.kubernetes.io/ttl": "0"}},
+        "spec": {"taints": [{"key": "kwok", "value": "fake", "effect": "NoSchedule"}]},
+        "status": {"allocatable": room, "capacity": room},
+    }
 
 
 def run_folder(version: str) -> Path:

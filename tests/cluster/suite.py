@@ -9,7 +9,7 @@ import xml.etree.ElementTree as ET
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.cluster.build import VERSIONS, build
+from tests.cluster.build import VERSIONS, build, build_kwok
 from tests.cluster.cluster import require_root_linux
 from tests.cluster.tools import provide
 
@@ -43,6 +43,8 @@ def run_all() -> int:
     for version in VERSIONS:
         with _timed(parts, f"build {version}"):
             build(version)
+    with _timed(parts, "build kwok"):
+        build_kwok()
     runs = []
     for cluster in (LOCAL, *VERSIONS):
         with _timed(parts, f"tests on {cluster}"):
