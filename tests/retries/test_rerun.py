@@ -1,4 +1,4 @@
-"""Indexes that a person asks for: they run, the rest stands as it is, and nothing is claimed that was not done."""
+"""Indexes that a person asks for: they run, the rest stands, and nothing is claimed that was not done."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def keeper(context: Context, order: Order) -> Callable[[Verdict], None]:
             uid=verdict.job.uid,
             generation=verdict.generation,
             digests=order.digests,
-            verdict=msgspec.structs.replace(verdict, failed_indexes=None, not_run_indexes=None, causes=""),
+            verdict=msgspec.structs.replace(verdict, causes=""),
             reported=reported_mark(order, verdict),
             ended_at=time.time(),
         )

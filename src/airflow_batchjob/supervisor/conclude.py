@@ -16,7 +16,7 @@ from airflow_batchjob.client.protocol import JobClient
 from airflow_batchjob.core.attempts import per_index
 from airflow_batchjob.core.capacity_marks import read_capacity
 from airflow_batchjob.core.causes import causes_text
-from airflow_batchjob.core.errors import ApiError, SpecError
+from airflow_batchjob.core.errors import ApiError, NotFoundError, SpecError
 from airflow_batchjob.core.event import Cause, OnFinish, Order, Outcome, Verdict
 from airflow_batchjob.core.indexes import IndexSet
 from airflow_batchjob.core.log_choice import read_log_choice
@@ -179,6 +179,9 @@ async def _report(client: JobClient, order: Order, verdict: Verdict, log: loggin
     operations = [*if_held(ref.uid, order.holder), *report_of(order, verdict)]
     try:
         await client.patch_job(ref.namespace, ref.name, operations)
+    except NotFoundError:  # its record was enough to tell
+        log.info("%s is gone, so nothing is written onto it", ref)
+        return False
     except ApiError as error:
         log.warning("%s: the verdict could not be written onto the Job: %s", ref, error)
         return False

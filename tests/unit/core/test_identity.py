@@ -13,8 +13,8 @@ from airflow_batchjob.core.identity import (
     Again,
     Asked,
     Attach,
-    Record,
     RefuseIncarnation,
+    RefuseRerun,
     ReportAgain,
     StopThenNext,
     SubmitFirst,
@@ -24,7 +24,16 @@ from airflow_batchjob.core.identity import (
     decide,
 )
 from airflow_batchjob.core.job import Job
-from airflow_batchjob.core.marks import ReportedMark, read_marks
+from airflow_batchjob.core.marks import (
+    ASSERTED,
+    RERUN,
+    RESUMES,
+    ReportedMark,
+    RerunMark,
+    ResumesMark,
+    read_marks,
+)
+from airflow_batchjob.core.record import Record
 from airflow_batchjob.core.verdict import judge
 from tests.unit.core.made import NOW, complete, condition, failed, job, order, suspended
 
@@ -250,3 +259,70 @@ def test_laws(
         case WaitUntilGone():
             assert not is_final
     assert read_marks(found).generation == 5
+
+
+def with_request(found: Job, words: str = "failed") -> Job:
+    found.metadata.annotations[RERUN] = RerunMark(indexes=words, by="ada").to_text()
+    return found
+
+
+def half(**fields: Any) -> Job:
+    return job(*failed("FailedIndexes"), completedIndexes="0-4", failedIndexes="5", **fields)
+
+
+REQUESTS: dict[str, tuple[Job, Asked, type]] = {
+    "not met": (with_request(half()), RETRY, SubmitNext),
+    "not met, under this very try": (with_request(half()), SAME_TRY, SubmitNext),
+    "met": (with_request(job(*complete(), **DONE), "3"), CLEARED, SubmitNext),
+    "other digests": (with_request(half(digests={"image": "a"})), CLEARED, SubmitNext),
+    "alive: the table decides": (with_request(job(active=1)), CLEARED, Attach),
+    "ending: it is waited for": (with_request(job(deleted_at=NOW)), CLEARED, WaitUntilGone),
+    "other completions": (with_request(half()), asked(completions=12), RefuseRerun),
+    "not indexed any more": (with_request(half()), asked(indexed=False), RefuseRerun),
+    "none failed": (with_request(job(*complete(), **DONE)), CLEARED, RefuseRerun),
+    "no index": (with_request(half(), "10"), CLEARED, RefuseRerun),
+}
+
+
+@pytest.mark.parametrize(("found", "wants", "want"), REQUESTS.values(), ids=REQUESTS.keys())
+def test_a_request_for_indexes_wins_over_the_table(found: Job, wants: Asked, want: type) -> None:
+    decision = decide([found], wants)
+
+    assert type(decision) is want
+    if isinstance(decision, SubmitNext):
+        assert decision.resume_from is not None
+        assert decision.resume_from.asked in {"5", "3"}
+
+
+def test_but_not_for_another_incarnation_which_runs_everything() -> None:
+    found = decide([with_request(half(incarnation="old"))], RETRY)
+
+    assert isinstance(found, SubmitNext)
+    assert found.resume_from is None
+
+
+REPEATS = {
+    "a retry goes on with it": (RETRY, "6"),
+    "a retry with on_retry=all runs it all": (asked(on_retry=Again.ALL), "5,6"),
+    "a clear runs all that is not done": (asked(max_tries=4, on_clear=Again.REST), None),
+}
+
+
+@pytest.mark.parametrize(("wants", "want"), REPEATS.values(), ids=REPEATS.keys())
+def test_a_request_that_was_not_met(wants: Asked, want: str | None) -> None:
+    ran = job(*failed("FailedIndexes"), completedIndexes="0-5,7-9", failedIndexes="6", reported=NOT_MET)
+    mark = ResumesMark(name="embed", uid="uid-0", asked="5,6")
+    ran.metadata.annotations.update({RESUMES: mark.to_text(), ASSERTED: "7-9"})
+
+    found = decide([ran], wants)
+
+    assert isinstance(found, SubmitNext)
+    assert found.resume_from is not None
+    assert found.resume_from.asked == want
+
+
+def test_a_job_that_is_not_indexed_is_never_resumed() -> None:
+    found = decide([half()], asked(indexed=False))
+
+    assert isinstance(found, SubmitNext)
+    assert found.resume_from is None

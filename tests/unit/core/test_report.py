@@ -91,6 +91,20 @@ def test_the_text_says(given: Verdict, want: str) -> None:
 
 TRIES = {
     "a try is left": (verdict(), 1, 2, "Try 2 of 3 runs these 22."),
+    "one is left": (
+        verdict(succeeded=1_999, failed=1, failed_indexes="3"),
+        1,
+        2,
+        "Try 2 of 3 runs this one.",
+    ),
+    "nothing was done": (verdict(succeeded=0), 1, 2, "Try 2 of 3 runs all 2,000 again."),
+    "indexes were asked for": (verdict(asked=30, asked_succeeded=26), 1, 2, "Try 2 of 3 runs these 4."),
+    "it vanished, and no store remembers": (
+        verdict(cause=Cause.VANISHED, outcome=Outcome.UNKNOWN),
+        1,
+        2,
+        "Try 2 of 3 runs all 2,000 again.",
+    ),
     "none is left": (verdict(), 3, 2, "This was try 3 of 3."),
     "a rule that retries can't help": (
         verdict(cause=Cause.FAIL_JOB_RULE, message="Rule 0"),
@@ -111,6 +125,29 @@ TRIES = {
 @pytest.mark.parametrize(("given", "number", "most", "want"), TRIES.values(), ids=TRIES.keys())
 def test_the_text_ends_with_what_comes_next(given: Verdict, number: int, most: int, want: str) -> None:
     assert told(given, try_number=number, max_tries=most).endswith(want)
+
+
+OTHER_ORDERS = {
+    "on_retry=all": (verdict(), {"on_retry": "all"}, "Try 2 of 3 runs all 2,000 again."),
+    "it vanished, and a store remembers": (
+        verdict(cause=Cause.VANISHED, outcome=Outcome.UNKNOWN),
+        {"remembers": True},
+        "Try 2 of 3 runs these 22.",
+    ),
+}
+
+
+@pytest.mark.parametrize(("given", "fields", "want"), OTHER_ORDERS.values(), ids=OTHER_ORDERS.keys())
+def test_what_the_next_try_runs_depends_on_what_was_ordered(
+    given: Verdict, fields: dict[str, Any], want: str
+) -> None:
+    assert told(given, try_number=1, max_tries=2, **fields).endswith(want)
+
+
+def test_indexes_asked_for_are_counted_by_themselves() -> None:
+    text = told(verdict(asked=4, asked_succeeded=3))
+
+    assert "3 of 4 asked, of 2,000; 1,978 have succeeded in all." in text
 
 
 CLASSES = {
