@@ -9,8 +9,10 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TextIO
 
 from tests.cluster.build import VERSIONS, MissingToolError, build, build_kwok, cache_folder
 from tests.cluster.control_plane import ControlPlane
@@ -22,6 +24,7 @@ NODES = (
     NodeSpec("batchjob-spot", "spot", "10.98.2.0/24"),
 )
 KUBECTL_SECONDS = 60.0
+OTHERS_SECONDS = 40 * 60.0  # as long as one run may take
 KEPT = "kept"  # a file that says: left running on purpose
 
 
@@ -104,8 +107,8 @@ class Cluster:
             processes.start(
                 "kwok",
                 [
-                    build_kwok(), f"--kubeconfig={self.kubeconfig}", "--manage-nodes-with-label-selector=type=kwok",
-                    f"--config={os.devnull}",
+                    build_kwok(), f"--kubeconfig={self.kubeconfig}", f"--config={os.devnull}",
+                    "--manage-nodes-with-label-selector=type=kwok",
                 ],
             )  # fmt: skip
         have = len(json.loads(self.kubectl("get", "nodes", "-l", "type=kwok", "-o", "json"))["items"])
@@ -149,13 +152,7 @@ def alone() -> Iterator[None]:
     lock = cache_folder() / "run" / "lock"
     lock.parent.mkdir(parents=True, exist_ok=True)
     with lock.open("a+") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # goes with this process, however that ends
-        except OSError:
-            file.seek(0)
-            raise ClusterInUseError(
-                f"Process {file.read() or '?'} runs a cluster on this machine; wait for it, or end it."
-            ) from None
+        _wait_for(file)
         file.truncate(0)
         file.write(str(os.getpid()))
         file.flush()
@@ -166,6 +163,24 @@ def alone() -> Iterator[None]:
                 )
             Cluster(version, run_folder(version)).stop()
         yield
+
+
+def _wait_for(lock: TextIO) -> None:
+    end = time.monotonic() + OTHERS_SECONDS
+    is_told = False
+    while True:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # goes with this process, however that ends
+            return
+        except OSError:
+            lock.seek(0)
+            holder = f"Process {lock.read() or '?'} runs a cluster on this machine"
+        if time.monotonic() > end:
+            raise ClusterInUseError(f"{holder}, for {OTHERS_SECONDS / 60:.0f} minutes now; end it.")
+        if not is_told:
+            print(f"{holder}; waiting for its end …", file=sys.__stderr__, flush=True)
+            is_told = True
+        time.sleep(1)
 
 
 @contextlib.contextmanager

@@ -32,6 +32,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--kubeconfig", type=Path, default=None, help="run on a cluster that you have")
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave tests/real out of a run of everything on the local cluster: tests/dags does that there."""
+    if config.getoption("--cluster") != LOCAL or config.getoption("--kubeconfig") is not None:
+        return
+    if any("real" in Path(word.split("::")[0]).parts for word in config.args):
+        return
+    real = [item for item in items if item.path.parent.name == "real"]
+    if real:
+        config.hook.pytest_deselected(items=real)
+        items[:] = [item for item in items if item not in set(real)]
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, object]:
     version = session.config.getoption("--cluster")
