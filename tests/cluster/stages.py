@@ -319,7 +319,27 @@ def node_lost(api: Asker, cluster: Cluster) -> Iterator[Snapshot]:
 
 
 SCENARIOS: tuple[Scenario, ...] = (
-    over_storage, success, success_without_indexes, failure, failed_indexes, fuse, retried, deadline,
-    suspension, told_what_is_done, success_policy, failure_policy, out_of_memory, evicted, images,
-    image_never_there, missing_configuration, missing_volume, cannot_start, restarts_in_place, unschedulable, quota, deleting,
-)  # fmt: skip
+    over_storage,
+    success,
+    success_without_indexes,
+    failure,
+    failed_indexes,
+    fuse,
+    retried,
+    deadline,
+    suspension,
+    told_what_is_done,
+    success_policy,
+    failure_policy,
+    out_of_memory,
+    evicted,
+    images,
+    image_never_there,
+    missing_configuration,
+    missing_volume,
+    cannot_start,
+    restarts_in_place,
+    unschedulable,
+    quota,
+    deleting,
+)
