@@ -212,6 +212,6 @@ async def test_the_command_says_what_will_run_and_how_to_start_it(
 
     assert "3 of 6 indexes will run: 1,3,5; 3 have succeeded so far" in lines[0]
     assert lines[-1] == (
-        "airflow tasks clear nightly --task-regex '^work$' --start-date 2027-01-15T00:00:00+00:00 "
-        "--end-date 2027-01-15T00:00:00+00:00 --yes"
+        "airflow tasks clear nightly --task-regex work --start-date 2027-01-15T00:00:00+00:00 "
+        "--end-date 2027-01-15T00:00:00+00:00"
     )

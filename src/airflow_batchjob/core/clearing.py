@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shlex
 from collections.abc import Mapping
 from typing import Any
@@ -15,8 +14,8 @@ from airflow_batchjob.core.marks import COMMAND_LINE, LOGICAL_DATE, TASK
 def how_to_clear(job: Job) -> str:
     """Return the command that clears the task of `job`, or what to do where there is none.
 
-    Airflow's command line finds runs by their logical date, and clears all instances of a mapped task;
-    where that would clear more than is meant, its API is the way.
+    Airflow's command line finds runs by their logical date, takes every task whose id contains the one
+    given, lists them and asks; and it clears all instances of a mapped task, so there its API is the way.
     """
     task = _task_of(job)
     if task is None:
@@ -25,15 +24,9 @@ def how_to_clear(job: Job) -> str:
         return f"Run the same manifest again: batchjob run MANIFEST --id {shlex.quote(str(task['run_id']))}"
     date = job.metadata.annotations.get(LOGICAL_DATE, "")
     if date and task["map_index"] < 0:
-        words = [
-            "airflow",
-            "tasks",
-            "clear",
-            task["dag_id"],
-            "--task-regex",
-            f"^{re.escape(task['task_id'])}$",
-        ]
-        return shlex.join([*words, "--start-date", date, "--end-date", date, "--yes"])
+        # Called a regex, and since Airflow 3 a part of the id: without --yes it lists what it has found.
+        words = ["airflow", "tasks", "clear", task["dag_id"], "--task-regex", task["task_id"]]
+        return shlex.join([*words, "--start-date", date, "--end-date", date])
     return _by_api(task)
 
 
