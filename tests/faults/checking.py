@@ -112,20 +112,27 @@ def problems(task: Task, history: History) -> list[str]:
         if records.starts[index] not in runs:
             found.append(f"index {index} ran {records.starts[index]} times, {list(runs)} are wanted")
     found += _wrong_words(task, records)
-    if jobs and plan.kind is not Kind.MARKED_FAILED and REPORTED not in jobs[-1]["metadata"]["annotations"]:
+    if jobs and not _was_cut(task) and REPORTED not in jobs[-1]["metadata"]["annotations"]:
         found.append("was not reported on its last Job")
     words = f"task {plan.number} ({plan.kind.value}, {'deferred' if plan.deferrable else 'in the worker'})"
     return [f"{words} {one}; {task.history}" for one in found]
+
+
+def _was_cut(task: Task) -> bool:
+    """Tell whether the last try was ended from outside: then it tells no verdict."""
+    why = task.told[-1].why if task.told else ""
+    return task.plan.kind is Kind.MARKED_FAILED or why.startswith("AirflowTaskTimeout")
 
 
 def _wrong_words(task: Task, records: Records) -> list[str]:
     """Return what the last verdict says of indexes that is not so."""
     last = task.told[-1] if task.told else None
     if last is None or "verdict" not in last.xcoms:
-        return [] if task.plan.kind is Kind.MARKED_FAILED else ["was told no verdict"]
-    truly = str(IndexSet.of(records.succeeded))
-    said = last.xcoms["succeeded_indexes"]
-    found = [] if said == truly else [f"says that {said!r} succeeded, and {truly!r} did"]
+        return [] if _was_cut(task) else ["was told no verdict"]
+    truly, said = IndexSet.of(records.succeeded), IndexSet.parse(last.xcoms["succeeded_indexes"])
+    # What ends well while its Job is being ended may count or not: Kubernetes decides.
+    at_the_end = task.plan.kind is Kind.RULED_OUT and not said - truly
+    found = [] if said == truly or at_the_end else [f"says that {said} succeeded, and {truly} did"]
     met = last.xcoms["verdict"] == "met"
     if met != (last.state == "success"):
         found.append(f"ended as {last.state} with the verdict {last.xcoms['verdict']}")

@@ -48,7 +48,17 @@ class Kind(str, Enum):
     CLEARED = "somebody clears the running task"
 
 
-_OFTEN = {Kind.WELL: 8, Kind.TOLERATED: 3, Kind.HEALS: 4, Kind.NEVER: 2, Kind.RULED_OUT: 2, Kind.CLEARED: 2}
+_OFTEN = {
+    Kind.WELL: 8,
+    Kind.TOLERATED: 3,
+    Kind.HEALS: 4,
+    Kind.NEVER: 2,
+    Kind.RULED_OUT: 2,
+    Kind.DEADLINE: 1,
+    Kind.TIMED_OUT: 1,
+    Kind.MARKED_FAILED: 2,
+    Kind.CLEARED: 2,
+}
 
 SUCCEEDS = {Kind.WELL, Kind.TOLERATED, Kind.HEALS, Kind.REPLACED, Kind.CLEARED}
 

@@ -165,7 +165,7 @@ class KubernetesClient:
 
     async def _watch(self, call: Call, into: type[T]) -> AsyncGenerator[WatchEvent[T], None]:
         lines = LineSplitter()
-        async with aclosing(self._pieces(call)) as pieces:
+        async with aclosing(self._pieces(call, silence_ends=True)) as pieces:
             async for piece in pieces:
                 for line in lines.feed(piece):
                     event = decode_event(call.what, line, into)
@@ -173,14 +173,17 @@ class KubernetesClient:
                         yield event
         # What is left is half an event of a connection that was cut; the next watch brings it whole.
 
-    async def _pieces(self, call: Call) -> AsyncGenerator[bytes, None]:
+    async def _pieces(self, call: Call, *, silence_ends: bool = False) -> AsyncGenerator[bytes, None]:
         """Yield a stream's pieces as they come. Opening it is tried again, what comes after is not."""
         stack, response = await self._transport.patiently(lambda: self._opened(call))
         async with stack:
             try:
                 async for piece in response.content.iter_any():
                     yield piece
-            except (aiohttp.ClientError, asyncio.TimeoutError, OSError, RuntimeError) as raised:
+            except asyncio.TimeoutError as raised:
+                if not silence_ends:
+                    raise error_for_exception(call.what, self.server, raised) from raised
+            except (aiohttp.ClientError, OSError, RuntimeError) as raised:
                 # A RuntimeError is aiohttp's word for a session that was closed while it was read.
                 raise error_for_exception(call.what, self.server, raised) from raised
 

@@ -58,7 +58,10 @@ class JobClient(Protocol):
     def watch_jobs(
         self, namespace: str, label_selector: str, resource_version: str
     ) -> AsyncIterator[WatchEvent[Job]]:
-        """Yield changes since `resource_version`; ends when the server ends it; `ExpiredError` on 410."""
+        """Yield changes since `resource_version`; `ExpiredError` on 410.
+
+        Ends when the server ends it, and after a silence in which a bookmark should have come.
+        """
 
     async def patch_job(self, namespace: str, name: str, operations: Sequence[Mapping[str, Any]]) -> Job:
         """Apply a JSON Patch; a failed `test` is an `ApiRefusedError` with code 422.

@@ -10,6 +10,7 @@ from urllib.parse import quote
 JSON = "application/json"
 JSON_PATCH = "application/json-patch+json"
 PAGE_SIZE = 500
+WATCH_SILENCE_SECONDS = 90.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +95,11 @@ def list_page(namespace: str, kind: str, selector: Mapping[str, str], token: str
 
 
 def watch(namespace: str, kind: str, label_selector: str, resource_version: str, seconds: int) -> Call:
-    """A watch that the server ends after `seconds`; ours ends a little later, should it not."""
+    """A watch that the server ends after `seconds`; ours ends a little later, should it not.
+
+    A quiet watch is told a bookmark about each minute. One that is silent for longer may hang on a
+    connection that is dead: a new one from the same version costs a request and misses nothing.
+    """
     query = {
         "watch": "true",
         "resourceVersion": resource_version,
@@ -106,7 +111,7 @@ def watch(namespace: str, kind: str, label_selector: str, resource_version: str,
         method="GET",
         path=_path(namespace, kind),
         query={**_given({"labelSelector": label_selector}), **query},
-        read_seconds=seconds + 15.0,
+        read_seconds=WATCH_SILENCE_SECONDS,
         total_seconds=seconds + 30.0,
     )
 

@@ -14,7 +14,7 @@ import aiohttp
 from airflow_batchjob.client.backoff import Patience
 from airflow_batchjob.client.errors import error_for, error_for_exception
 from airflow_batchjob.client.session import Session
-from airflow_batchjob.core.errors import ApiConflictError, ApiError, ApiUnavailableError
+from airflow_batchjob.core.errors import ApiConflictError, ApiError, ApiRefusedError, ApiUnavailableError
 
 if TYPE_CHECKING:
     from kubernetes_asyncio.client import Configuration
@@ -28,6 +28,7 @@ Load = Callable[[], Awaitable["Configuration"]]
 
 MOST_AT_ONCE = 64  # requests under way; streams are not counted
 _UNAUTHORIZED = 401
+_MOST_RELOADS = 3  # of credentials, each of which was refused
 _LONGEST_ERROR_BYTES = 65536
 _LAST_TURNS_SECONDS = 0.01
 
@@ -93,6 +94,11 @@ class Transport:
                 asked = trouble.retry_after_seconds
             except ApiConflictError as conflict:
                 if made >= patience.attempts or not also_conflicts or conflict.reason != "Conflict":
+                    raise
+                asked = None
+            except ApiRefusedError as refused:
+                # Each attempt has read the credentials anew: they may be about to be replaced.
+                if refused.code != _UNAUTHORIZED or made >= _MOST_RELOADS:
                     raise
                 asked = None
             await self.waiting.sleep(patience.delay_seconds(made, asked, self.waiting.chance()))

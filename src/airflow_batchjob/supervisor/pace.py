@@ -22,6 +22,7 @@ class Pace:
         events_seconds: Without any pod, before the Job's events are asked for; then twice as long each time.
         most_events_seconds: The longest time between two askings.
         progress_seconds: Between progress lines.
+        refusal_seconds: So long must a refusal last that comes after the API has let us in.
         longest_outage_seconds: The longest pause between attempts while the API does not answer.
     """
 
@@ -35,6 +36,7 @@ class Pace:
     events_seconds: float = 30.0
     most_events_seconds: float = 600.0
     progress_seconds: float = 30.0
+    refusal_seconds: float = 120.0
     longest_outage_seconds: float = 30.0
 
     def outage_delay_seconds(self, failures: int, error: ApiError) -> float:

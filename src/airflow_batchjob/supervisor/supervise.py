@@ -7,7 +7,6 @@ Job alone, and two of them do no harm.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import time
 from collections.abc import Callable
@@ -90,6 +89,7 @@ class _Supervisor:
     show: Callable[[Progress], None] | None
     memory: Memory = field(default_factory=Memory)
     progress: Progress = field(default_factory=Progress)
+    told_of_refusal: bool = False
     out_of_sight: bool = False  # the watch has lost it: it is gone, or not marked as ours any more
 
     async def run(self) -> Verdict | Order:
@@ -103,7 +103,7 @@ class _Supervisor:
                 if not isinstance(step, float):
                     return step
                 wait_seconds = step
-                await asyncio.sleep(min(step, self.pace.between_looks_seconds))
+                await view.rest(min(step, self.pace.between_looks_seconds))
 
     async def _step_or_wait(self, seen: Seen | None, view: Subscription, side: Sideways) -> Step:
         try:
@@ -149,6 +149,7 @@ class _Supervisor:
         if job is not None:
             self._report_progress(job, now)
             await side.look(job)
+        self._say_refusal(view)
         trouble = view.trouble
         notes = () if trouble is None else (_trouble_note(trouble),)
         look = Look(
@@ -199,6 +200,14 @@ class _Supervisor:
         line, self.progress = self.progress.due_line(every_seconds=self.pace.progress_seconds)
         if line is not None:
             self.log.info("%s: %s", self.order.job.name, line)
+
+    def _say_refusal(self, view: Subscription) -> None:
+        if view.refusal is not None and not self.told_of_refusal:
+            self.told_of_refusal = True
+            every = self.pace.list_seconds
+            self.log.warning(
+                "Jobs can't be watched, so they are listed every %.0f s: %s", every, view.refusal
+            )
 
     def _say_trouble(self, view: Subscription) -> float:
         if view.trouble is not None:

@@ -11,6 +11,7 @@ from typing_extensions import Self
 
 from airflow_batchjob.core.errors import ApiError
 from airflow_batchjob.core.job import Job, JobRef
+from airflow_batchjob.core.status import read_status
 
 
 class Feed(Protocol):
@@ -18,6 +19,8 @@ class Feed(Protocol):
 
     @property
     def trouble(self) -> ApiError | None: ...
+    @property
+    def refusal(self) -> ApiError | None: ...
     def join(self, subscription: Subscription) -> None: ...
     async def leave(self, subscription: Subscription) -> None: ...
 
@@ -39,6 +42,7 @@ class Subscription:
         self.error: Exception | None = None
         self._watch = watch
         self._news = asyncio.Event()
+        self._urgent = asyncio.Event()  # the Job has ended, or is gone
 
     async def __aenter__(self) -> Self:
         self._watch.join(self)
@@ -54,34 +58,42 @@ class Subscription:
         """Why nothing is heard at the moment; None while the watch is well."""
         return self._watch.trouble
 
+    @property
+    def refusal(self) -> ApiError | None:
+        """Why Jobs are listed now and then instead of watched; None: they are watched."""
+        return self._watch.refusal
+
     async def next(self, timeout_seconds: float) -> Seen | None:
         """Return the newest state, waiting for one that was not returned yet; None after the timeout.
 
         Raises:
             ApiError: The API refuses to list Jobs.
         """
-        if not self._news.is_set():
-            news = asyncio.ensure_future(self._news.wait())
-            try:
-                await asyncio.wait({news}, timeout=timeout_seconds)
-            finally:
-                news.cancel()
+        await _happens(self._news, timeout_seconds)
         if self.error is not None:
             raise self.error
         if not self._news.is_set():
             return None
         self._news.clear()
+        self._urgent.clear()
         return self.seen
+
+    async def rest(self, seconds: float) -> None:
+        """Pause between two looks, but not once the Job has ended."""
+        await _happens(self._urgent, seconds)
 
     def deliver(self, job: Job) -> None:
         if self.seen is not None and self.seen.job is not None and _is_older(job, self.seen.job):
             return
         self.seen = Seen(job)
+        if read_status(job).phase.is_final:
+            self._urgent.set()
         self._news.set()
 
     def deliver_gone(self, last: Job | None) -> None:
         known = self.seen.job if self.seen is not None else None
         self.seen = Seen(last or known, gone=True)
+        self._urgent.set()
         self._news.set()
 
     def alert(self) -> None:
@@ -90,7 +102,19 @@ class Subscription:
 
     def fail(self, error: Exception) -> None:
         self.error = error
+        self._urgent.set()
         self._news.set()
+
+
+async def _happens(event: asyncio.Event, timeout_seconds: float) -> None:
+    """Wait for `event`, or for so long."""
+    if event.is_set() or timeout_seconds <= 0:
+        return
+    waiting = asyncio.ensure_future(event.wait())
+    try:
+        await asyncio.wait({waiting}, timeout=timeout_seconds)
+    finally:
+        waiting.cancel()
 
 
 def _is_older(job: Job, than: Job) -> bool:

@@ -32,6 +32,9 @@ _Key = tuple[int, str]
 _WATCHES: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[_Key, JobWatch]] = WeakKeyDictionary()
 
 _FEW = 2  # that many late joiners are read one by one, more by one list
+_REFUSALS = frozenset({401, 403})
+_WATCH_AGAIN_SECONDS = 600.0
+_CUTS_OF_NO_MATTER = 2  # so many cut watches in a row are no trouble yet: supervisors needn't hear of them
 
 
 class JobWatch:
@@ -39,12 +42,14 @@ class JobWatch:
 
     def __init__(self, client: JobClient, namespace: str, pace: Pace) -> None:
         self.trouble: ApiError | None = None
+        self.refusal: ApiError | None = None  # why it lists and doesn't watch
+        self._watch_again_at = 0.0  # on the loop's clock, as `_let_in_at`
+        self._let_in_at = float("-inf")
         self._client, self._namespace, self._pace = client, namespace, pace
         self._subscriptions: dict[str, set[Subscription]] = {}  # by uid
         self._task: asyncio.Task[None] | None = None
         self._catching_up: asyncio.Task[None] | None = None
         self._version = ""  # "": nothing was listed yet
-        self._may_watch = True
 
     def join(self, subscription: Subscription) -> None:
         self._subscriptions.setdefault(subscription.ref.uid, set()).add(subscription)
@@ -90,20 +95,33 @@ class JobWatch:
         while True:
             try:
                 await self._list()
-                failures = 0
                 self._set_trouble(None)
-                await self._follow_for(self._pace.full_read_seconds)
-            except ExpiredError:
-                await asyncio.sleep(self._pace.after_end_seconds * _jitter())
+                if await self._follow_for(self._pace.full_read_seconds):
+                    failures = 0
+            except ExpiredError as error:
+                failures += 1
+                await self._pause(failures, error)
             except ApiError as error:
-                if not error.retryable:
-                    raise
+                self._check_passes(error)
                 self._set_trouble(error)
                 failures += 1
-                await asyncio.sleep(self._pace.outage_delay_seconds(failures, error) * _jitter())
+                await self._pause(failures, error)
+
+    def _check_passes(self, error: ApiError) -> None:
+        """Raise what waiting can't mend. Who was let in before is not turned away by one refusal."""
+        refused = isinstance(error, ApiRefusedError) and error.code in _REFUSALS
+        patience = self._pace.full_read_seconds + self._pace.refusal_seconds
+        if refused and asyncio.get_running_loop().time() < self._let_in_at + patience:
+            return
+        if not error.retryable:
+            raise error
+
+    async def _pause(self, failures: int, error: ApiError) -> None:
+        await asyncio.sleep(self._pace.outage_delay_seconds(failures, error) * _jitter())
 
     async def _list(self) -> None:
         self._version = await self._list_for(self._all())
+        self._let_in_at = asyncio.get_running_loop().time()
 
     async def _list_for(self, waiting: list[Subscription]) -> str:
         page = await self._client.list_jobs(self._namespace, SELECTOR)
@@ -115,37 +133,62 @@ class JobWatch:
                 subscription.deliver_gone(None)
         return page.resource_version
 
-    async def _follow_for(self, seconds: float) -> None:
-        """Deliver changes until a full read is due, or until the version has expired."""
+    async def _follow_for(self, seconds: float) -> bool:
+        """Deliver changes until a full read is due; tell whether anything came of it.
+
+        Raises:
+            ExpiredError: The version is too old. It is no surprise after changes were heard.
+        """
         due = asyncio.get_running_loop().time() + seconds
-        failures = 0
+        failures, began_at = 0, self._version
         while (left := due - asyncio.get_running_loop().time()) > 0:
-            if not self._may_watch:
+            now = asyncio.get_running_loop().time()
+            if self.refusal is not None and now < self._watch_again_at:
                 await asyncio.sleep(min(left, self._pace.list_seconds * _jitter()))
-                return
+                return True
+            heard = self._version
             try:
                 if not await _within(left, self._follow()):
-                    return
-                failures = 0
-                self._set_trouble(None)
-                # The server may end every watch at once: never faster than this.
-                await asyncio.sleep(self._pace.after_end_seconds * _jitter())
-            except ApiRefusedError as error:
-                if error.code != 403:
+                    return True
+            except ExpiredError:
+                if self._version == began_at:
                     raise
-                self._may_watch = False
+                return True
             except ApiError as error:
-                if not error.retryable:
-                    raise
-                self._set_trouble(error)
-                failures += 1
-                await asyncio.sleep(self._pace.outage_delay_seconds(failures, error) * _jitter())
+                failures = 1 if self._version != heard else failures + 1
+                await self._meet(error, failures)
+                continue
+            failures = 0
+            self._set_trouble(None)
+            # The server may end every watch at once: never faster than this.
+            await asyncio.sleep(self._pace.after_end_seconds * _jitter())
+        return True
+
+    async def _meet(self, error: ApiError, failures: int) -> None:
+        """Meet the end of a watch that the server did not mean."""
+        if isinstance(error, ApiRefusedError) and error.code == 403:
+            self._refuse(error)
+            return
+        self._check_passes(error)
+        if failures > _CUTS_OF_NO_MATTER:
+            self._set_trouble(error)
+        await self._pause(failures, error)
+
+    def _refuse(self, error: ApiError) -> None:
+        # Rights may be given while we run: now and then it is tried again.
+        self._watch_again_at = asyncio.get_running_loop().time() + _WATCH_AGAIN_SECONDS
+        if self.refusal is not None:
+            return
+        self.refusal = error
+        for subscription in self._all():
+            subscription.alert()
 
     async def _follow(self) -> None:
         stream: Any = self._client.watch_jobs(self._namespace, SELECTOR, self._version)
         async with aclosing(stream):
             async for event in stream:
                 self._set_trouble(None)
+                self.refusal = None
                 self._take(event)
 
     def _take(self, event: WatchEvent[Job]) -> None:

@@ -140,7 +140,15 @@ async def test_fresh_credentials_that_are_refused_too_are_final(
     with pytest.raises(ApiRefusedError, match="Check the connection's credentials"):
         await from_file.get_job("ml", "embed")
 
-    assert len(script.requests) == 2
+    assert len(script.requests) == 6  # thrice, each time with credentials as used and as read anew
+
+
+async def test_credentials_that_are_about_to_be_replaced_are_read_again(
+    from_file: KubernetesClient, script: Script
+) -> None:
+    script.says(*[refusal(401, "Unauthorized")] * 3, answer(job()))
+
+    assert (await from_file.get_job("ml", "embed")).metadata.name == "embed"
 
 
 async def test_many_refused_at_once_reload_once(server: str, script: Script, waiting: Waiting) -> None:
