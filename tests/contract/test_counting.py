@@ -406,3 +406,32 @@ def test_budgets_and_delays(together: Asker, case: str) -> None:
 @pytest.mark.parametrize("story", STORIES)
 def test_stories(told: dict[str, Future[None]], story: str) -> None:
     told[story].result(SLOW_SECONDS)
+
+
+def test_a_condition_that_does_not_hold_decides_nothing(api: Asker) -> None:
+    api.have_job(job(suspend=True, backoffLimit=0, pod=runs(*SUCCEEDS)))
+    time = "2024-01-01T00:00:00Z"
+    condition = {
+        "type": "FailureTarget",
+        "status": "False",
+        "lastProbeTime": time,
+        "lastTransitionTime": time,
+    }
+    told = api.merge(api.jobs("j", "status"), {"status": {"conditions": [condition]}})
+    assert told.code == 200, told.body
+    api.merge(api.jobs("j"), {"spec": {"suspend": False}})
+
+    assert conditions(ended(api))[-1] == ("Complete", "CompletionsReached")
+
+
+def test_a_rule_on_a_condition_asks_for_its_status(api: Asker) -> None:
+    # A pod that has ended is not Ready, in so many words: the condition is there, and "False".
+    rules = [
+        {"action": "FailJob", "onPodConditions": [{"type": "Ready", "status": "True"}]},
+        {"action": "FailIndex", "onPodConditions": [{"type": "Ready", "status": "False"}]},
+    ]
+    api.have_job(
+        indexed(completions=1, backoffLimitPerIndex=3, podFailurePolicy={"rules": rules}, pod=runs(*FAILS))
+    )
+
+    assert conditions(ended(api))[-1] == ("Failed", "FailedIndexes")
