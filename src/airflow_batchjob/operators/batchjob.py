@@ -14,6 +14,7 @@ from airflow_batchjob.core.spec import NOT_GIVEN, NotGiven
 from airflow_batchjob.hooks.batchjob import DEFAULT_CONNECTION
 from airflow_batchjob.operators import parameters, rendering
 from airflow_batchjob.operators.foreign_names import refuse_foreign_names, warn_of_foreign_names
+from airflow_batchjob.operators.mapping import Partial
 from airflow_batchjob.operators.running import Runner
 from airflow_batchjob.tasks import no_useless_retries, push
 
@@ -113,6 +114,7 @@ class BatchJobOperator(BaseOperator):
         **dict.fromkeys(("variables", "env", "pod", "labels", "annotations"), "json"),
     }
     ui_color = "#dbe9f6"
+    partial: Any = Partial()
 
     def __init__(
         self,

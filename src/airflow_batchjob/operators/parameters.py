@@ -60,17 +60,22 @@ def check(given: BatchJobOperator, *, manifest: str | None = None) -> None:
     Raises:
         SpecError: Every problem at once.
     """
+    problems = [*airflow_problems(given), *job_problems(given, manifest=manifest)]
+    if problems:
+        raise SpecError(*problems)
+
+
+def job_problems(given: BatchJobOperator, *, manifest: str | None = None) -> tuple[Problem, ...]:
+    """Return what is surely wrong with the Job that is asked for; arguments as for `check`."""
     spec = spec_of(given)
     if manifest is not None:
         spec = replace(spec, manifest=manifest)
     elif is_file_name(spec.manifest):  # sought when the DAG is complete, and its folders are known
         spec = replace(spec, manifest=UNKNOWN)
-    problems = [*_airflow_problems(given), *early_problems(spec)]
-    if problems:
-        raise SpecError(*problems)
+    return early_problems(spec)
 
 
-def _airflow_problems(given: BatchJobOperator) -> Iterator[Problem]:
+def airflow_problems(given: BatchJobOperator) -> Iterator[Problem]:
     """Yield what is wrong on Airflow's side: choices, and values that nothing would render."""
     for name in (*SPEC_FIELDS, *_CHOICES, *_FLAGS, "logs", "log_containers"):
         value = getattr(given, name)
