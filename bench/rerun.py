@@ -26,8 +26,6 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-import spot_losses
-
 ROOT = Path(__file__).parents[1]
 NAMESPACE = "default"
 LOSS_RATE, SEED = 0.2, 7
@@ -272,6 +270,9 @@ def measured(size: Size, many: int) -> None:
                 f"containers started in {cost.tries} tries, all done after {cost.seconds:.1f} s"
             )
         print(asyncio.run(resume_many(kubeconfig, many)))
+    sys.path.insert(0, str(ROOT))
+    from bench import spot_losses
+
     spot_losses.report(size.indexes, LOSS_RATE, SEED)
 
 

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
-from airflow.sdk import DAG, Param, task
+from airflow.sdk import DAG, Param, get_current_context, task
 
 from airflow_batchjob import BatchJobOperator, SpotPolicy
 
@@ -41,13 +41,14 @@ with DAG(
 ) as dag:
 
     @task
-    def write_inputs(params: dict[str, Any], run_id: str) -> dict[str, Any]:
+    def write_inputs() -> dict[str, Any]:
         """Write the shards' inputs into a folder of this run."""
         from spot_shards.inputs import write_shards
 
-        folder = Path(params["folder"]) / re.sub(r"[^\w-]", "_", run_id)
-        write_shards(folder, params["shards"])
-        return {"folder": str(folder), "shards": params["shards"]}
+        context = get_current_context()
+        folder = Path(context["params"]["folder"]) / re.sub(r"[^\w-]", "_", context["run_id"])
+        write_shards(folder, context["params"]["shards"])
+        return {"folder": str(folder), "shards": context["params"]["shards"]}
 
     inputs = write_inputs()
 

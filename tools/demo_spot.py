@@ -10,9 +10,9 @@ import json
 import shutil
 import sys
 
-import demo
-from spot_history import History
-from spot_picture import draw, headline
+from tools import demo
+from tools.spot_history import History
+from tools.spot_picture import draw, headline
 
 MACHINES = """\
 machines:
@@ -49,7 +49,7 @@ def main() -> int:
     picture = demo.BUILD / "spot.svg"
     picture.write_text(draw(pods, steps))
     picture.with_suffix(".json").write_text(json.dumps([ran._asdict() for ran in pods], indent=1))
-    demo.say(headline(pods, 1 + max((ran.index for ran in pods), default=0)))
+    demo.say(headline(pods, 1 + max((ran.shard for ran in pods), default=0)))
     if ended:
         demo.say(f"the pipeline failed; Airflow's log: {demo.shown(demo.LOG)}")
         return 1

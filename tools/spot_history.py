@@ -9,7 +9,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from spot_picture import Ran, Step
 from typing_extensions import Self
 
 from airflow_batchjob.client.config import ClusterSettings, connect
@@ -20,6 +19,7 @@ from airflow_batchjob.core.job import Job
 from airflow_batchjob.core.losses import kind_of
 from airflow_batchjob.core.marks import SELECTOR, read_marks
 from airflow_batchjob.core.pods import Lifecycle, Pod, index_of, lifecycle_of
+from tools.spot_picture import Ran, Step
 
 AGAIN_SECONDS = 0.2
 
@@ -53,7 +53,7 @@ class History:
         zero, now = min(self._began.values(), default=0.0), time.time()
         pods = [
             Ran(
-                index=index_of(pod) or 0,
+                shard=index_of(pod) or 0,
                 generation=self._generations.get(_owner(pod), 0),
                 kind=(kind.value if (kind := kind_of(pod)) is not None else "on-demand"),
                 node=pod.spec.node_name,

@@ -27,7 +27,7 @@ text { font: 13px system-ui, sans-serif; fill: #24292f } .middle { text-anchor: 
 class Ran(NamedTuple):
     """One pod: of which index, where, from when to when (seconds since the first), and how it ended."""
 
-    index: int
+    shard: int
     generation: int
     kind: str
     node: str
@@ -45,7 +45,7 @@ class Step(NamedTuple):
 
 def draw(pods: Sequence[Ran], steps: Sequence[Step]) -> str:
     """Return the picture: a row for each index, a block for each of its pods."""
-    rows = max((ran.index for ran in pods), default=0) + 1
+    rows = max((ran.shard for ran in pods), default=0) + 1
     seconds = max((ran.end for ran in pods), default=0.0) or 1.0
     scale = (WIDTH - LEFT - RIGHT) / seconds
     foot = TOP + rows * LANE + 4
@@ -95,11 +95,11 @@ def _steps(steps: Sequence[Step], scale: float, foot: int) -> Iterator[str]:
 
 
 def _block(ran: Ran, scale: float) -> Iterator[str]:
-    x, y = LEFT + ran.start * scale, TOP + ran.index * LANE
+    x, y = LEFT + ran.start * scale, TOP + ran.shard * LANE
     width = max((ran.end - ran.start) * scale - 1, 2)
     kind = "failed" if ran.ended == "failed" else f"{ran.kind} {ran.ended}"
     how = ENDS.get(ran.ended, ran.ended)
-    says = f"index {ran.index} on {ran.node} ({ran.kind}), {ran.end - ran.start:.1f} s: {how}"
+    says = f"index {ran.shard} on {ran.node} ({ran.kind}), {ran.end - ran.start:.1f} s: {how}"
     place = f'x="{x:.1f}" y="{y}" width="{width:.1f}" height="{LANE - 4}" rx="2"'
     yield f'<rect class="{kind}" {place}><title>{escape(says)}</title></rect>'
     if ran.ended in ("lost", "killed"):
