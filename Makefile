@@ -42,7 +42,7 @@ demo: $(READY)
 
 .PHONY: demo-spot
 demo-spot: $(READY)
-	@$(BIN)/python tools/demo_spot.py
+	@$(BIN)/python -m tools.demo_spot
 
 test: $(READY)
 	@$(CLOCK); $(BIN)/python -m pytest $(ARGS) && echo "test: passed in $(TOOK)"
