@@ -103,7 +103,7 @@ def test_fails_with_the_same_words_after_pushing_all_results(deferrable):
     task, ti, context = work(completions=4, command=FAIL_ODD, deferrable=deferrable, logs="none")
 
     with pytest.raises(
-        ThresholdNotMetError, match=r"2 of 4 succeeded, 4 needed\. 2 failed: 1,3 2x exit 1 in main"
+        ThresholdNotMetError, match=r"2 of 4 succeeded, 4 needed\. 2 failed: 1,3\. 2x exit 1 in main"
     ):
         run(task, context) if deferrable else task.execute(context)
 

@@ -44,7 +44,7 @@ def test_some_indexes_fail(api: Asker, deferrable: bool) -> None:
     task, ti, context = work(api, completions=4, command=FAIL_ODD, deferrable=deferrable)
 
     with pytest.raises(
-        ThresholdNotMetError, match=r"2 of 4 succeeded, 4 needed\. 2 failed: 1,3 2x exit 1 in main"
+        ThresholdNotMetError, match=r"2 of 4 succeeded, 4 needed\. 2 failed: 1,3\. 2x exit 1 in main"
     ):
         run(task, context, api)
 

@@ -181,7 +181,7 @@ async def test_the_failure_says_what_the_next_try_runs(bench: Bench) -> None:
     error = error_for(first, asked.order(first.job, 0))
 
     assert isinstance(error, ThresholdNotMetError)
-    assert "3 of 6 succeeded, 6 needed. 3 failed: 1,3,5 3x exit 1 in main. Try 2 of 3 runs these 3." in str(
+    assert "3 of 6 succeeded, 6 needed. 3 failed: 1,3,5. 3x exit 1 in main. Try 2 of 3 runs these 3." in str(
         error
     )
 

@@ -26,15 +26,16 @@ def run(args: argparse.Namespace) -> int:
     """Print the manifest on standard output, notes on standard error."""
     from airflow_batchjob.core.early import is_templated
     from airflow_batchjob.core.manifest import build
+    from airflow_batchjob.core.names import READABLE_NOTE, readable
     from airflow_batchjob.core.writing import write_yaml
 
     spec = spec_from(args)
     built = build(spec, default_name=default_name(args))
     if is_templated(spec.manifest):
         print("# Jinja is rendered by Airflow alone: here it stands as it is written", file=sys.stderr)
-    for note in built.notes:
+    for note in (*built.notes, READABLE_NOTE):
         print(f"# {note}", file=sys.stderr)
     if built.nothing_to_do:
         print("# completions is 0: nothing would be submitted", file=sys.stderr)
-    sys.stdout.write(write_yaml(built.manifest))
+    sys.stdout.write(write_yaml(readable(built.manifest)))
     return 0

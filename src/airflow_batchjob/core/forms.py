@@ -77,7 +77,7 @@ def _text_problems(spec: JobSpec) -> Iterator[Problem]:
     manifest: Any = spec.manifest
     if manifest is not None and not isinstance(manifest, str | Mapping):
         mend = "Give a batch/v1 Job as YAML or as a dict"
-        yield Problem("manifest", type(manifest).__name__, "neither text nor a mapping", mend)
+        yield Problem("manifest", f"({type(manifest).__name__})", "neither text nor a mapping", mend)
     for field in _TEXTS:
         value = getattr(spec, field)
         if value is not None and not isinstance(value, str):
@@ -107,12 +107,20 @@ def _secret_problems(secrets: Any) -> Iterator[Problem]:
 def _env_problems(env: Any) -> Iterator[Problem]:
     # Values may be secrets, so none is shown but text that stands where no value can.
     if env is not None and not isinstance(env, Mapping | list | tuple):
-        shown = env if isinstance(env, str) else type(env).__name__
-        yield Problem("env", shown, "not a mapping", 'Give e.g. {"NAME": "value"}')
+        yield Problem("env", _without_value(env), "not a mapping", 'Give e.g. {"NAME": "value"}')
     for at, item in enumerate(env if isinstance(env, list | tuple) else ()):
         if not isinstance(item, Mapping) or not isinstance(item.get("name"), str):
-            mend = "Write a mapping by name"
-            yield Problem(f"env[{at}]", type(item).__name__, "not a variable with a name", mend)
+            mend = 'Give e.g. {"NAME": "value"}, or a list of {"name": "NAME", "value": "value"}'
+            yield Problem(f"env[{at}]", _without_value(item), "not a variable with a name", mend)
+
+
+def _without_value(item: Any) -> Any:
+    if isinstance(item, Mapping):
+        return f"({', '.join(map(str, item)) or 'empty'})"
+    if isinstance(item, str):
+        name, equals, _ = item.partition("=")
+        return f"{name}=…" if equals else item
+    return item if item is None else f"({type(item).__name__})"
 
 
 def _variable_problems(variables: Any) -> Iterator[Problem]:

@@ -12,12 +12,13 @@ from airflow_batchjob.core.budget import (
     Share,
     Thresholds,
     ceiling_of,
+    count_problem,
     floor_of,
     share_problem,
     threshold_problems,
     whole_number,
 )
-from airflow_batchjob.core.draft import INDEXED, NON_INDEXED, Draft
+from airflow_batchjob.core.draft import INDEXED, NON_INDEXED, Draft, number_or_raw
 from airflow_batchjob.core.errors import Problem
 from airflow_batchjob.core.parameters import skip_problem
 from airflow_batchjob.core.policies import (
@@ -88,14 +89,28 @@ def _set_size(draft: Draft, asked: JobSpec) -> None:
         spec["completionMode"] = INDEXED
         spec.setdefault("completions", 1)
         if "parallelism" not in spec:
-            draft.put("parallelism", spec["completions"], "parallelism")
+            # Who wrote no number for completions wrote nothing about parallelism.
+            is_number = count_problem("completions", spec["completions"]) is None
+            draft.put("parallelism", spec["completions"], "parallelism" if is_number else "completions")
         spec["podReplacementPolicy"] = "Failed"
+        _check_parallelism(draft, asked)
         return
     if asked.completions is not None and spec.get("completionMode") is None:
         spec["completionMode"] = INDEXED
         draft.notes.append("completionMode is Indexed: completions is given, and the manifest names no mode")
     if spec.get("parallelism") is None and (draft.completions or 0) > 1:
         draft.notes.append("parallelism is not given: Kubernetes runs one pod at a time")
+    _check_parallelism(draft, asked)
+
+
+def _check_parallelism(draft: Draft, asked: JobSpec) -> None:
+    if draft.completions == 0 or number_or_raw(draft.spec.get("parallelism")) != 0:
+        return
+    if asked.parallelism is not None:
+        why = "no pod would ever start, so the Job would never end"
+        draft.refuse("parallelism", asked.parallelism, why, "Give 1 or more")
+    else:
+        draft.notes.append("the manifest's parallelism is 0: no pod starts until someone raises it")
 
 
 def _index_problems(draft: Draft, asked: JobSpec) -> Iterator[Problem]:
@@ -204,6 +219,8 @@ def _set_success(draft: Draft, asked: JobSpec) -> None:
 def _check_thresholds(draft: Draft, asked: JobSpec) -> None:
     if not draft.completions:
         return
+    if asked.min_succeeded is not None and _least(asked.min_succeeded, draft.completions) == 0:
+        draft.notes.append("min_succeeded is 0: however many indexes fail, the Job has met what is asked")
     own = draft.spec.get("maxFailedIndexes")
     fuse = own if asked.max_failed_indexes is None else asked.max_failed_indexes
     draft.problems.extend(
@@ -214,6 +231,13 @@ def _check_thresholds(draft: Draft, asked: JobSpec) -> None:
             fuse_field=draft.names.get("spec.maxFailedIndexes", "spec.maxFailedIndexes"),
         )
     )
+
+
+def _least(share: Share, completions: int) -> int | None:
+    try:
+        return ceiling_of(share, completions)
+    except ValueError:
+        return None  # named already
 
 
 def _allowed(draft: Draft, share: Share) -> Share:

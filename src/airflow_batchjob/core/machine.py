@@ -18,6 +18,7 @@ _TEXT_FIELDS = _FIELDS[:-1]
 _EXAMPLE = 'Write e.g. "cpu=20,memory=101Gi,gpus=1"'
 _MOST_CORES = 1_000_000
 _RESOURCE_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
+_ANY_SIZE: Mapping[str, Any] = {"cpu": 1, "memory": "1Gi"}  # stands in for what is not given
 _TRUTH = {"true": True, "false": False}
 
 
@@ -63,9 +64,10 @@ class Machine:
                 problems.append(Problem(field, item, f"not one of {known} with a value", _EXAMPLE))
             elif name in fields:
                 problems.append(Problem(field, item, f"{name} is given twice", "Drop one"))
-            fields[name] = _TRUTH.get(value, value) if name == "guaranteed" else value
-        if problems:
-            raise SpecError(*problems)
+            else:
+                fields[name] = _TRUTH.get(value, value) if name == "guaranteed" else value
+        if problems:  # what seems to be missing may be what could not be read
+            raise SpecError(*problems, *cls(**{**_ANY_SIZE, **fields}).problems(field=field))
         return cls.from_mapping(fields, field=field)
 
     @classmethod
@@ -83,10 +85,9 @@ class Machine:
             for name in ("cpu", "memory")
             if name not in fields
         ]
-        if problems:
-            raise SpecError(*problems)
-        machine = cls(**fields)
-        if found := tuple(machine.problems(field=field)):
+        known = {name: value for name, value in fields.items() if name in _FIELDS}
+        machine = cls(**{**_ANY_SIZE, **known})
+        if found := (*problems, *machine.problems(field=field)):
             raise SpecError(*found)
         return machine
 
@@ -116,7 +117,8 @@ class Machine:
 
     def __str__(self) -> str:
         cards = {0: "", 1: ", 1 GPU"}.get(self.cards, f", {self.cards} GPUs")
-        return f"{self.cpu} cores, {self.memory}{cards}"
+        cores = "core" if self.millicores == 1_000 else "cores"
+        return f"{self.cpu} {cores}, {self.memory}{cards}"
 
 
 def _size(
@@ -140,9 +142,13 @@ def _core_problem(value: Quantity) -> tuple[str, str] | None:
 
 
 def _memory_problem(value: Quantity) -> tuple[str, str] | None:
-    if mebibytes(value) < 1:
+    if mebibytes(value) >= 1:
+        return None
+    if nanos(value) <= 0:
+        return "no machine has no memory, or less", 'Write e.g. "101Gi"'
+    if not str(value)[-1].isalpha():
         return "less than 1 MiB; a bare number is bytes", f'Did you mean "{value}Gi"? Write the unit'
-    return None
+    return "less than 1 MiB", 'Write e.g. "101Gi"'
 
 
 def _card_problem(value: Quantity) -> tuple[str, str] | None:

@@ -209,9 +209,7 @@ def _set_ttl(draft: Draft, asked: JobSpec) -> int | None:
     wanted = draft.spec.get(field)
     if wanted is None:
         draft.spec[field] = SENT_TTL_SECONDS
-        draft.notes.append(
-            "ttlSecondsAfterFinished is sent as seven days, and set anew when the end is reported"
-        )
+        draft.notes.append("ttlSecondsAfterFinished is seven days until the end is reported")
         return None
     try:
         seconds = whole_number(wanted)

@@ -28,6 +28,7 @@ from airflow_batchjob.core.marks import (
 )
 
 __all__ = [
+    "READABLE_NOTE",
     "RESUMES",
     "TASK",
     "UNDER_WAY",
@@ -37,6 +38,7 @@ __all__ = [
     "identify",
     "job_name",
     "label_value",
+    "readable",
 ]
 
 DAG_LABEL, TASK_LABEL, RUN_LABEL = (PREFIX + part for part in ("dag", "task", "run"))
@@ -45,6 +47,10 @@ DAG_LABEL, TASK_LABEL, RUN_LABEL = (PREFIX + part for part in ("dag", "task", "r
 # A Job's name is copied into its pods' labels, so a label's limit is the name's.
 # https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/
 LONGEST = 63
+
+READABLE_NOTE = (
+    "when it is sent, ten digits are added to its name, and labels and annotations that say whose it is"
+)
 
 _IDENTITY_LENGTH = 16
 _NAME_DIGEST_LENGTH = 10
@@ -100,11 +106,20 @@ def job_name(
     """
     index_suffix = f"-{completions - 1}" if indexed and completions else ""
     tail = "-" + digest_of([digest, generation, stem], _NAME_DIGEST_LENGTH)
-    plain = unicodedata.normalize("NFKD", stem).encode("ascii", "ignore").decode().lower()
-    words = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")
-    if not words[:1].isalpha():
-        words = f"job-{words}"
-    return words[: LONGEST - len(tail) - len(index_suffix)].strip("-") + tail
+    return _words_of(stem, LONGEST - len(tail) - len(index_suffix)) + tail
+
+
+def readable(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the Job with the readable part of its name, for people who look at it before it is sent.
+
+    Whose Job it will be is not known then, nor the rest of its name: `READABLE_NOTE` says so.
+    """
+    metadata, spec = manifest.get("metadata") or {}, manifest.get("spec") or {}
+    completions = spec.get("completions")
+    indexed = spec.get("completionMode") == "Indexed"
+    index_suffix = f"-{completions - 1}" if indexed and completions else ""
+    room = LONGEST - 1 - _NAME_DIGEST_LENGTH - len(index_suffix)
+    return {**manifest, "metadata": {**metadata, "name": _words_of(str(metadata.get("name") or ""), room)}}
 
 
 def label_value(text: str) -> str:
@@ -162,6 +177,14 @@ def identify(
         "metadata": marked,
         "spec": {**spec, "template": {**template, "metadata": pod_metadata}},
     }
+
+
+def _words_of(stem: str, room: int) -> str:
+    plain = unicodedata.normalize("NFKD", stem).encode("ascii", "ignore").decode().lower()
+    words = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")
+    if not words[:1].isalpha():
+        words = f"job-{words}"
+    return words[:room].strip("-")
 
 
 def _labels(identity: TaskIdentity, generation: int) -> dict[str, str]:

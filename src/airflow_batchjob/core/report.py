@@ -132,14 +132,14 @@ def achieved_text(verdict: Verdict) -> str:
 def _listed(count: int, what: str, indexes: str | None, causes: str) -> str:
     if not count:
         return f"{causes}." if causes else ""
-    if indexes:
-        text, left_out = IndexSet.parse(indexes).cut(_LONGEST_LIST_IN_TEXT_BYTES)
-        text = f": {text}{',…' if left_out else ''}"
-    else:
-        text = ""
+    if not indexes:
+        return f"{count:,} {what}: {causes.removesuffix('.')}." if causes else f"{count:,} {what}."
+    text, left_out = IndexSet.parse(indexes).cut(_LONGEST_LIST_IN_TEXT_BYTES)
+    listed = f"{count:,} {what}: {text}"
     if not causes:
-        return f"{count:,} {what}{text}."
-    return f"{count:,} {what}{text or ':'} {causes.removesuffix('.')}."
+        return f"{listed},…." if left_out else f"{listed}."
+    # Two numbers in a row ("0,1 2x exit 7") read as one list: the dots of a list that is cut part them, too.
+    return f"{listed}{',…' if left_out else '.'} {causes.removesuffix('.')}."
 
 
 def _why(verdict: Verdict, order: Order) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 from airflow_batchjob.core.allocation import allocate
@@ -40,8 +40,11 @@ def build_pod(draft: Draft, asked: JobSpec) -> str:
     if at is None:
         return ""
     containers = draft.pod["containers"]
-    with draft.collecting():
-        draft.pod["containers"] = [*containers[:at], _changed(containers[at], asked), *containers[at + 1 :]]
+    draft.pod["containers"] = [
+        *containers[:at],
+        _changed(draft, containers[at], asked),
+        *containers[at + 1 :],
+    ]
     path = f"{POD_PATH}.containers[{at}]"
     draft.names |= {f"{path}.{field}": field for field in ("command", "args") if getattr(asked, field)}
     if asked.container_resources:
@@ -87,7 +90,7 @@ def _chosen(draft: Draft, asked: JobSpec) -> int | None:
     return None
 
 
-def _changed(container: Mapping[str, Any], asked: JobSpec) -> dict[str, Any]:
+def _changed(draft: Draft, container: Mapping[str, Any], asked: JobSpec) -> dict[str, Any]:
     changed = dict(container)
     if asked.image is not None:
         changed["image"] = asked.image
@@ -96,7 +99,10 @@ def _changed(container: Mapping[str, Any], asked: JobSpec) -> dict[str, Any]:
     if asked.args:
         changed["args"] = [as_text(word) for word in asked.args]
     if asked.env:
-        changed["env"] = merge_env(changed.get("env") or [], _by_name(asked.env))
+        env, own = _by_name(asked.env), changed.get("env") or []
+        _check_removed(draft, env, {entry.get("name") for entry in own})
+        with draft.collecting():  # of this alone: without the rest, more would seem to be missing
+            changed["env"] = merge_env(own, env)
     if asked.env_from:
         changed["envFrom"] = _joined(changed.get("envFrom") or [], list(asked.env_from))
     if asked.container_resources:
@@ -129,6 +135,16 @@ def _by_name(env: Mapping[str, Any] | Sequence[Any]) -> Mapping[str, Any]:
         entry["name"]: {"valueFrom": entry["valueFrom"]} if "valueFrom" in entry else entry.get("value", "")
         for entry in env
     }
+
+
+def _check_removed(draft: Draft, env: Mapping[str, Any], own: Set[Any]) -> None:
+    absent = [name for name, value in env.items() if value is None and name not in own]
+    for name in absent if draft.from_parameters else ():
+        why = "None takes a variable away, and there is none of this name"
+        draft.refuse(f"env[{name!r}]", None, why, 'Give text ("" for an empty one), or leave it out')
+    if absent and not draft.from_parameters:
+        names = ", ".join(map(str, absent))
+        draft.notes.append(f"env takes away what the container does not have: {names}")
 
 
 def _joined(own: Sequence[Any], added: Sequence[Any]) -> list[Any]:

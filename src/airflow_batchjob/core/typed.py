@@ -94,7 +94,7 @@ def literal_problems(tree: Any, path: str, key: str = "") -> Iterator[Problem]:
         for place, item in enumerate(tree):
             yield from literal_problems(item, f"{path}[{place}]", key)
     elif key in _TEXTS or key in _TEXT_LISTS:
-        yield from _not_text(tree, path)
+        yield from _not_text(tree, path, may_be_secret=key == "value")
 
 
 def _typed(text: str, key: str) -> Any:
@@ -105,7 +105,7 @@ def _typed(text: str, key: str) -> Any:
     return text
 
 
-def _not_text(value: Any, path: str) -> Iterator[Problem]:
+def _not_text(value: Any, path: str, *, may_be_secret: bool = False) -> Iterator[Problem]:
     if isinstance(value, bool | int | float | date):
         kind = (
             "a truth value"
@@ -114,6 +114,6 @@ def _not_text(value: Any, path: str) -> Iterator[Problem]:
             if isinstance(value, date)
             else "a number"
         )
-        # The value itself may be a secret of an env entry.
+        shown = str(value) if isinstance(value, date) else value
         why = f"{kind} stands where Kubernetes wants text"
-        yield Problem(path, type(value).__name__, why, "Quote it")
+        yield Problem(path, "(not shown)" if may_be_secret else shown, why, "Quote it")

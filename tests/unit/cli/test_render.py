@@ -103,7 +103,7 @@ def test_variables_take_the_type_of_their_place(manifest, capsys) -> None:
     sent = yaml.safe_load(capsys.readouterr().out)
     assert code == 0
     assert sent["spec"]["completions"] == 5
-    assert sent["metadata"]["name"] == "1.10"
+    assert sent["metadata"]["name"] == "job-1-10"  # a Job's name starts with a letter
     assert sent["spec"]["template"]["spec"]["containers"][0]["image"] == "work:a=b"
 
 

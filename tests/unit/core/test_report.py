@@ -44,7 +44,7 @@ def test_the_failure_text_has_its_fixed_form() -> None:
     causes = "18x exit 1 in main (\"KeyError: 'id'\"), 4x OOMKilled at 93 GiB"
 
     assert told(verdict(causes=causes)) == (
-        "embed-3f2a (generation 1): 1,978 of 2,000 succeeded, 1,980 needed. 22 failed: 3,7-9,20-37 "
+        "embed-3f2a (generation 1): 1,978 of 2,000 succeeded, 1,980 needed. 22 failed: 3,7-9,20-37. "
         "18x exit 1 in main (\"KeyError: 'id'\"), 4x OOMKilled at 93 GiB. Try 2 of 3 runs these 22."
     )
 
