@@ -22,6 +22,7 @@ help:
 	@echo "make demo-spot  the same on machines that are taken away, with two broken shards: a picture of what ran where"
 	@echo "make test    run the tests          (ARGS=… goes to pytest)"
 	@echo "make test-cluster  contract and product on real Kubernetes, two versions (root, Linux, Go; 25 to 60 minutes)"
+	@echo "make test-e2e  every way to stop, in real Airflow: the newest and 3.1 (PARTS=…; PostgreSQL; 10 minutes)"
 	@echo "make cluster  leave real Kubernetes running, say how to use it (VERSION=1.34); make cluster-stop"
 	@echo "make soak    1,000 Jobs through all kinds of faults (SEED=… JOBS=… SEEDS=…, how many in a row)"
 	@echo "make check   format, lint, types, layers, docs: look, change nothing"
@@ -57,6 +58,11 @@ cluster: $(READY)
 
 cluster-stop: $(READY)
 	@$(BIN)/python -m tests.cluster stop
+
+# Real Airflow: tests/e2e/.
+.PHONY: test-e2e
+test-e2e: $(READY)
+	@$(CLOCK); $(BIN)/python -m tests.e2e $(PARTS) && echo "test-e2e: passed in $(TOOK)"
 
 check: $(READY)
 	@$(CLOCK); $(MAKE) --no-print-directory --keep-going format-check lint types contracts docs-check \

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Generator, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from airflow_batchjob.testing import Cluster
 from tests.cluster.processes import Processes
+from tests.e2e.ahead import SCENARIOS
 from tests.e2e.airflow import Airflow
 from tests.e2e.connections import connection_through
 from tests.e2e.environments import python_of
@@ -24,6 +26,9 @@ CHOSEN = os.environ.get("BATCHJOB_E2E", "")
 if not CHOSEN:
     collect_ignore_glob = ["test_*.py"]
 
+ORDER = ("test_ends", "test_users", "test_waits", "test_triggerer", "test_worker")
+"""The last two kill what the scenarios of `test_waits` need, which run beside the first two."""
+
 TEST_SECONDS = 300
 SLOW_SECONDS = 1.0
 
@@ -33,9 +38,11 @@ LAB = pytest.StashKey[Lab]()
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "essential: runs on the oldest Airflow, too")
     config.addinivalue_line("markers", "on_sqlite: runs on SQLite, too")
+    config.addinivalue_line("markers", "ahead(name): tells how a scenario ended that began at the start")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: ORDER.index(item.path.stem))
     for item in items:
         item.add_marker(pytest.mark.timeout(TEST_SECONDS))
 
@@ -75,6 +82,20 @@ def lab(batchjob_cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[L
         processes.stop()
         for door in (outage, slow):
             door.close()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def scenarios(lab: Lab, request: pytest.FixtureRequest) -> Iterator[dict[str, Future[None]]]:
+    """What the session's tests of `test_waits` ask for, begun at once."""
+    marks = [mark for item in request.session.items for mark in item.iter_markers("ahead")]
+    with ThreadPoolExecutor(max_workers=len(SCENARIOS)) as pool:
+        yield {mark.args[0]: pool.submit(SCENARIOS[mark.args[0]], lab) for mark in marks}
+
+
+@pytest.fixture
+def ahead(scenarios: dict[str, Future[None]], request: pytest.FixtureRequest) -> Future[None]:
+    """The scenario that the test is marked with."""
+    return scenarios[request.node.get_closest_marker("ahead").args[0]]
 
 
 @pytest.hookimpl(wrapper=True)

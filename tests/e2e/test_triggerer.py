@@ -42,3 +42,15 @@ def test_a_stalled_triggerer_comes_back_after_another_took_over(lab):
     run.wait_for("success")
     run.has_run_once()
     lab.airflow.kill("second triggerer")
+
+
+def test_nobody_is_told_of_a_mark_while_no_triggerer_runs_so_the_jobs_own_deadline_ends_it(lab):
+    run = lab.begin("timed")
+    run.wait_until_waiting()
+    lab.airflow.kill("triggerer")
+    run.task.mark("failed")
+    lab.airflow.start_part("triggerer")
+
+    run.wait_until_over()
+    assert run.task.state == "failed"
+    assert run.stop_reason() == ""

@@ -67,18 +67,6 @@ def test_marking_it_while_it_submits_stops_the_job(lab, state):
     assert run.task.state == state
 
 
-def test_nobody_is_told_of_a_mark_while_no_triggerer_runs_so_the_jobs_own_deadline_ends_it(lab):
-    run = lab.begin("timed")
-    run.wait_until_waiting()
-    lab.airflow.kill("triggerer")
-    run.task.mark("failed")
-    lab.airflow.start_part("triggerer")
-
-    run.wait_until_over()
-    assert run.task.state == "failed"
-    assert run.stop_reason() == ""
-
-
 def test_a_paused_dag_tells_the_end_once_it_goes_on(lab):
     run = begin(lab, "deferred")
     lab.airflow.rest.pause("deferred", is_paused=True)
