@@ -67,6 +67,15 @@ def source_of_job(job: Job, jobs: Sequence[Job], record: Record | None = None) -
     return Source(name=name, uid=uid, completed=completed, ended_at=ended_at)
 
 
+def source_to_go_on(job: Job, jobs: Sequence[Job]) -> Source:
+    """Return what stands of `job` for a follow-up within the same try: it runs no more than `job` would."""
+    source, mark = source_of_job(job, jobs), read_marks(job).resumes
+    if mark is None or mark.asked is None:
+        return source
+    left = IndexSet.parse(mark.asked) - IndexSet.parse(source.completed)
+    return asked_source(source, left, mark.words)
+
+
 def source_of_record(record: Record) -> Source:
     """Return what stands of a Job that is gone."""
     ended_at = datetime.fromtimestamp(record.ended_at, tz=timezone.utc) if record.ended_at else None

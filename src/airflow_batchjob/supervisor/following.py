@@ -21,7 +21,7 @@ from airflow_batchjob.core.follow_up import follow_up
 from airflow_batchjob.core.identity import newest_first
 from airflow_batchjob.core.job import Job
 from airflow_batchjob.core.marks import STOP, UNDER_WAY, StopMark, identity_selector, read_marks
-from airflow_batchjob.core.resuming import source_of_job
+from airflow_batchjob.core.resuming import source_to_go_on
 from airflow_batchjob.core.status import read_status
 from airflow_batchjob.supervisor.patches import annotate, if_held, put
 from airflow_batchjob.supervisor.resume import Telling, half_made, prepare
@@ -68,7 +68,7 @@ class Following:
             return None
         await self._end(job)
         if read_marks(successor).is_preparing:
-            source = source_of_job(job, jobs)
+            source = source_to_go_on(job, jobs)
             told = Telling(indexes=source.told(job.spec.completions or 0), holder=self.order.holder)
             prepared = await prepare(self.client, successor, told, log=self.log)
             if prepared is None:
@@ -85,7 +85,7 @@ class Following:
         plan = read_capacity(job).plan
         if plan is None:
             return None
-        manifest = half_made(follow_up(job, plan, self.fell_back, losses, sent), source_of_job(job, jobs))
+        manifest = half_made(follow_up(job, plan, self.fell_back, losses, sent), source_to_go_on(job, jobs))
         metadata = manifest["metadata"]
         try:
             return await self.client.create_job(manifest)

@@ -22,6 +22,7 @@ from airflow_batchjob.core.resuming import (
     kept_text,
     rerun_source,
     source_of_job,
+    source_to_go_on,
 )
 from airflow_batchjob.core.verdict import judge
 from tests.unit.core.made import failed, job, order
@@ -110,6 +111,19 @@ def test_a_half_made_job_whose_mark_was_taken_away_is_told_nothing() -> None:
     half = generation(1)
 
     assert not half_made_of(half, [half]).told(COMPLETIONS)
+
+
+def test_a_follow_up_runs_no_more_than_was_asked_for() -> None:
+    asked = generation(1, done="0-3,6-9", resumes=0, asked="3,4,5", asserted="6-9")
+
+    source = source_to_go_on(asked, [asked, RAN])
+
+    assert (source.asked, str(source.told(COMPLETIONS)), str(source.asserted(COMPLETIONS))) == (
+        "4,5",
+        "0-3,6-9",
+        "6-9",
+    )
+    assert source_to_go_on(RAN, [RAN]) == source_of_job(RAN, [RAN])
 
 
 ASKED = {
