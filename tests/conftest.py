@@ -17,4 +17,6 @@ os.environ |= {
     "AIRFLOW_HOME": str(ROOT / "build" / "airflow"),
     "AIRFLOW__CORE__DAGS_FOLDER": str(ROOT / "dags"),
     "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+    # Short Jobs would never see the triggerer, and most tests have short Jobs.
+    "AIRFLOW__BATCHJOB__SECONDS_BEFORE_DEFERRING": "0",
 }

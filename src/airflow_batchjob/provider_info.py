@@ -38,6 +38,11 @@ def get_provider_info() -> dict[str, Any]:
                         "stands in for it, if that is not on this machine.\n",
                         example="production",
                     ),
+                    "seconds_before_deferring": _option(
+                        "For so long a deferrable task waits in the worker: a Job that ends meanwhile\n"
+                        "needs no triggerer. Where it is empty, 5; 0: defer at once.\n",
+                        example="5",
+                    ),
                     "defaults": _option(
                         "Machines by name, as JSON. It holds for connections whose extra has nothing\n"
                         "under ``batchjob``.\n",

@@ -76,7 +76,7 @@ class BatchJobOperator(BaseOperator):
             runs. Default: no limit; 900 where `capacity` may fall back.
         kubernetes_conn_id: A connection of the type `kubernetes`. "kubernetes_default", where it does
             not exist, means in-cluster or kubeconfig. (templated)
-        deferrable: Wait in the triggerer; False: in the worker.
+        deferrable: Wait in the triggerer, after a few seconds in the worker; False: in the worker.
         on_retry: What a retry runs: "rest", only what has not succeeded, or "all".
         on_clear: What runs after the task was cleared: "rest" or "all".
         resume_key: Two tries whose keys differ do different work, whatever else they have in common;
@@ -232,7 +232,7 @@ class BatchJobOperator(BaseOperator):
     def execute(self, context: Context) -> dict[str, Any]:
         """Submit the Job, or attach to the one that an earlier try left; then defer, or wait here."""
         from airflow_batchjob.operators import attempt as trying
-        from airflow_batchjob.operators import leaving
+        from airflow_batchjob.operators import leaving, short_jobs
 
         with no_useless_retries():
             job = trying.built(self)
@@ -245,10 +245,7 @@ class BatchJobOperator(BaseOperator):
                 ended = self._runner.run(trying.submit_job(attempt))
                 if not isinstance(ended, trying.Ended):
                     self._push(context, trying.job_facts(ended))
-                    if self.deferrable:
-                        leaving.leave_if_ended(attempt)
-                        trying.defer(self, context, ended)
-                    ended = self._runner.run(trying.wait_here(attempt, ended))
+                    ended = short_jobs.see_through(self, context, attempt, ended)
             return self._finish(context, ended.order, ended.verdict)
 
     def resume(self, context: Context, event: dict[str, Any], **_: Any) -> dict[str, Any]:

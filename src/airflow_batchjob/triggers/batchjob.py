@@ -17,6 +17,7 @@ from airflow_batchjob.hooks.shared import shared_client
 from airflow_batchjob.supervisor.supervise import supervise
 from airflow_batchjob.tasks import TaskKey, logger_of
 from airflow_batchjob.triggers.asking import ask_early
+from airflow_batchjob.triggers.holding import Hold
 from airflow_batchjob.triggers.killing import (
     TRIGGER_ASK_SECONDS,
     TRIGGER_STOP_SECONDS,
@@ -77,9 +78,12 @@ class BatchJobTrigger(BaseTrigger):
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Supervise; fire with a `Report`."""
+        hold = Hold()
         if self.task_instance is not None:
             ask_early(TaskKey.of(self.task_instance))
         report = await self._report()
+        if self.task_instance is not None:  # else no scheduler is about
+            await hold.over()
         yield TriggerEvent(report.to_payload())  # type: ignore[no-untyped-call]  # Airflow's own isn't annotated
 
     async def on_kill(self) -> None:

@@ -16,6 +16,7 @@ from airflow_batchjob.hooks.shared import shared_client
 from airflow_batchjob.supervisor.looking import Sight, Target, looks
 from airflow_batchjob.supervisor.observe import Aim, Observation, observe
 from airflow_batchjob.tasks import TaskKey, logger_of
+from airflow_batchjob.triggers.holding import Hold
 from airflow_batchjob.triggers.owner import AirflowOwner
 
 
@@ -80,7 +81,10 @@ class BatchJobSensorTrigger(BaseTrigger):
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Watch; fire with a `Sighting`."""
+        hold = Hold()
         sighting = await self._sighting()
+        if self.task_instance is not None:  # else no scheduler is about
+            await hold.over()
         yield TriggerEvent(sighting.to_payload())  # type: ignore[no-untyped-call]  # Airflow's own isn't annotated
 
     async def _sighting(self) -> Sighting:
