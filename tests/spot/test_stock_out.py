@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from airflow_batchjob import SpotPolicy
+from airflow_batchjob.core.errors import ApiRefusedError
 from airflow_batchjob.core.event import Cause, Outcome
 from airflow_batchjob.supervisor.supervise import supervise
 from tests.retries.dying import DiedError, Through
@@ -123,3 +124,36 @@ async def bench_order(bench: Bench, client: Any, asked: Any) -> Any:
     from airflow_batchjob.supervisor.submit import submit
 
     return await submit(client, bench.here(asked), log=LOG)
+
+
+class Refusing(Through):
+    """An API that lets no suspended Job be moved."""
+
+    async def patch_job(self, namespace: str, name: str, operations: Any) -> Any:
+        if any(one["path"].startswith("/spec/template/spec/") for one in operations):
+            message = 'Job.batch "work" is invalid: spec.template: Invalid value: …: field is immutable'
+            raise ApiRefusedError("patch", code=422, reason="Invalid", message=message)
+        return await self._client.patch_job(namespace, name, operations)
+
+
+async def test_where_the_api_refuses_the_move_a_follow_up_job_goes_on(bench: Bench) -> None:
+    verdict = await bench.run(out_of_stock(), through=Refusing)
+
+    assert (verdict.outcome, verdict.generation, verdict.fell_back) == (Outcome.MET, 1, True)
+    assert kinds(bench) == dict.fromkeys(range(3), "on-demand")
+    assert bench.alive() == []
+
+
+async def test_a_job_that_someone_resumes_on_its_way_out_is_suspended_again(bench: Bench) -> None:
+    asked = out_of_stock(script="sleep 1")
+    async with bench.client() as client:
+        dying = Through(client, dies_after=("patch_job", 1))
+        order = await bench_order(bench, dying, asked)
+        with pytest.raises(DiedError):
+            await asyncio.wait_for(supervise(dying, order, log=LOG), 40)
+        bench.api.merge(bench.api.jobs(order.job.name), {"spec": {"suspend": False}})
+
+        verdict = await asyncio.wait_for(supervise(client, order, log=LOG), 60)
+
+    assert (verdict.outcome, verdict.fell_back) == (Outcome.MET, True)
+    assert mark(bench.job(), "under-way") == {}
