@@ -129,7 +129,7 @@ async def test_a_follow_up_is_told_what_is_done_whoever_dies_on_the_way(
         verdict = await asyncio.wait_for(supervise(client, order, log=LOG), 60)
 
     assert (verdict.outcome, verdict.generation) == (Outcome.MET, 1)
-    assert verdict.losses in {2, 3}  # what is left on the second machine may be killed by the suspension
+    assert 1 <= verdict.losses <= 3  # the suspension may kill what its machine was about to lose
     assert kinds(bench, 1) == dict.fromkeys((1, 2, 3), "on-demand")
     assert bench.alive() == []
 
