@@ -11,12 +11,21 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
-from airflow_batchjob.core.errors import BatchJobError, SpecError
+from airflow_batchjob.core.errors import (
+    ApiConflictError,
+    ApiUnavailableError,
+    BatchJobError,
+    ExpiredError,
+    JobFailedError,
+    SpecError,
+    TaskCutError,
+)
 
 COMMANDS = ("render", "run", "rerun", "local")
 
 EXIT_FAILED = 1
 EXIT_PROBLEMS = 2
+EXIT_UNREACHABLE = 3
 _EXIT_INTERRUPTED = 130
 
 
@@ -24,7 +33,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command.
 
     Returns:
-        0: done. 1: it failed. 2: what was asked for is wrong. 130: interrupted.
+        0: done. 1: it failed. 2: what was asked for is wrong, or refused. 3: the cluster can't be reached,
+        or says to come back later. 130: interrupted.
     """
     if sys.platform == "win32":
         print("batchjob runs on Linux and macOS; on Windows, use it inside WSL.", file=sys.stderr)
@@ -38,12 +48,22 @@ def main(argv: Sequence[str] | None = None) -> int:
         return EXIT_PROBLEMS
     except BatchJobError as error:
         _say(str(error))
-        return EXIT_FAILED
+        return _exit_code(error)
     except BrokenPipeError:  # the reader has seen enough
         sys.stderr.close()
         return EXIT_FAILED
     except KeyboardInterrupt:
         return _EXIT_INTERRUPTED
+
+
+def _exit_code(error: BatchJobError) -> int:
+    match error:
+        case JobFailedError() | TaskCutError():
+            return EXIT_FAILED
+        case ApiUnavailableError() | ApiConflictError() | ExpiredError():
+            return EXIT_UNREACHABLE
+        case _:  # refused, not there, or someone else's: asking again would not help
+            return EXIT_PROBLEMS
 
 
 def _parser(words: Sequence[str]) -> argparse.ArgumentParser:

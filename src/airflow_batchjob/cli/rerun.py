@@ -7,6 +7,8 @@ import asyncio
 import getpass
 from typing import TYPE_CHECKING, Any
 
+from airflow_batchjob.cli.cluster import cluster_options, settings_of
+
 if TYPE_CHECKING:
     from airflow_batchjob.supervisor.rerun import RerunRequest
 
@@ -29,8 +31,7 @@ def add_parser(subparsers: Any) -> None:
         help='"failed", "rest" (all that is not done), "all", or numbers and ranges, e.g. "3,7-9"',
     )
     parser.add_argument("--namespace", metavar="NAME", help="of the Job (default: the context's)")
-    parser.add_argument("--kubeconfig", metavar="FILE", help="default: $KUBECONFIG, else ~/.kube/config")
-    parser.add_argument("--context", metavar="NAME", help="of the kubeconfig (default: its current one)")
+    cluster_options(parser)
     parser.set_defaults(run=run)
 
 
@@ -48,13 +49,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def _ask(args: argparse.Namespace) -> RerunRequest:
-    from airflow_batchjob.client.config import ClusterSettings, connect
+    from airflow_batchjob.client.config import connect
     from airflow_batchjob.supervisor.rerun import request_rerun
 
-    settings = ClusterSettings(
-        kube_config_path=args.kubeconfig, cluster_context=args.context, namespace=args.namespace
-    )
-    async with await connect(settings) as client:
+    async with await connect(settings_of(args)) as client:
         return await request_rerun(client, args.name, args.indexes, namespace=args.namespace, by=_user())
 
 

@@ -1,6 +1,6 @@
 """`batchjob run`: submit a Job and see it through here, as a task would.
 
-Ctrl-C stops the Job and waits until it has ended; a second one leaves at once and says what is left.
+Ctrl-C stops the Job and waits until it has ended; a later one leaves at once and says what is left.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from airflow_batchjob.cli.cluster import cluster_options, settings_of
 from airflow_batchjob.cli.request import default_name, request_options, spec_from
-from airflow_batchjob.core.errors import ApiError, ApiRefusedError
+from airflow_batchjob.core.errors import ApiError
 
 if TYPE_CHECKING:
     from airflow_batchjob.client.protocol import JobClient
@@ -28,9 +29,10 @@ if TYPE_CHECKING:
     from airflow_batchjob.core.manifest import Built
     from airflow_batchjob.supervisor.request import Request
 
-EXIT_MET, EXIT_NOT_MET, EXIT_BAD_REQUEST, EXIT_LEFT = 0, 1, 2, 130
+EXIT_MET, EXIT_NOT_MET, EXIT_LEFT = 0, 1, 130
 _SUBMIT_PATIENCE_SECONDS = 2.0
-_REFUSED_AS_INVALID = {400, 422}
+_ONE_INTERRUPT_SECONDS = 1.0
+"""Signals that follow the first one so soon mean the same: `timeout` signals its child, then the group."""
 
 
 def add_parser(subparsers: Any) -> None:
@@ -38,8 +40,10 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "run",
         help="submit a Job and wait for its end",
-        description="Submit a Job, show how far it is, and wait for its end. Ctrl-C stops the Job; a second "
-        "one leaves at once. The result is printed as JSON. Exit code 0: met, 1: not met, 2: a bad request.",
+        description="Submit a Job, show how far it is, and wait for its end. Ctrl-C stops the Job; another "
+        "one, a second later or more, leaves at once. The result is printed as JSON. Exit code 0: met, 1: "
+        "not met, 2: what was asked for is wrong or refused, 3: the cluster can't be reached, 130: left before the "
+        "end.",
     )
     request_options(parser)
     parser.add_argument(
@@ -48,8 +52,7 @@ def add_parser(subparsers: Any) -> None:
         help="run it under a name of your own: a second run attaches to the Job, or takes its result "
         "(default: a new one each time)",
     )
-    parser.add_argument("--kubeconfig", metavar="FILE", help="default: $KUBECONFIG, else ~/.kube/config")
-    parser.add_argument("--context", metavar="NAME", help="of the kubeconfig (default: its current one)")
+    cluster_options(parser)
     parser.add_argument(
         "--logs",
         default="auto",
@@ -76,26 +79,24 @@ def run(args: argparse.Namespace) -> int:
 
 async def _run(args: argparse.Namespace, built: Built) -> int:
     from airflow_batchjob.cli.showing import shown
-    from airflow_batchjob.client.config import ClusterSettings, connect
+    from airflow_batchjob.client.config import connect
 
-    settings = ClusterSettings(
-        kube_config_path=args.kubeconfig, cluster_context=args.context, namespace=args.namespace
-    )
     request = _request(args, built)
-    async with await connect(settings) as client:
+    async with await connect(settings_of(args)) as client:
         with shown(built.stem) as (log, show):
             running = _Running(client=client, request=request, log=log)
             running.listen()
             try:
                 return await running.to_the_end(show)
             except asyncio.CancelledError:
+                await running.leave()
                 log.warning("%s", running.what_is_left)
                 return EXIT_LEFT
-            except ApiRefusedError as error:
-                if error.code not in _REFUSED_AS_INVALID:
-                    raise
-                log.error("%s", error)  # noqa: TRY400  the server's words say it all
-                return EXIT_BAD_REQUEST
+            except ApiError:
+                await running.leave()
+                if running.order is not None:
+                    log.warning("%s", running.what_is_left)
+                raise
 
 
 def _request(args: argparse.Namespace, built: Built) -> Request:
@@ -118,13 +119,14 @@ def _request(args: argparse.Namespace, built: Built) -> Request:
 
 @dataclass(kw_only=True)
 class _Running:
-    """One run, and how often Ctrl-C was pressed."""
+    """One run, and when Ctrl-C was pressed first."""
 
     client: JobClient
     request: Request
     log: logging.Logger
     order: Order | None = None
-    interrupts: int = 0
+    interrupted_at: float | None = None  # on the event loop's clock
+    is_stopped: bool = False
     main: asyncio.Task[Any] | None = None
     stopping: asyncio.Task[None] | None = None
 
@@ -135,6 +137,8 @@ class _Running:
                 "Left before the Job was submitted, or while it was: `kubectl get jobs` shows what is there"
             )
         job = self.order.job
+        if self.is_stopped:
+            return f"Left. Job {job} was told to stop; it may take a while until its pods have ended"
         return (
             f"Left. Job {job} may still run. Delete it with "
             f"`kubectl delete job {job.name} --namespace {job.namespace}`"
@@ -149,14 +153,24 @@ class _Running:
                 loop.add_signal_handler(number, self.interrupt)
 
     def interrupt(self) -> None:
-        """Stop the Job; the second time leave at once."""
-        self.interrupts += 1
-        if self.interrupts > 1 or self.order is None:
+        """Stop the Job; when interrupted again, leave at once."""
+        now = asyncio.get_running_loop().time()
+        if self.interrupted_at is not None and now - self.interrupted_at < _ONE_INTERRUPT_SECONDS:
+            return
+        is_first = self.interrupted_at is None
+        self.interrupted_at = now if self.interrupted_at is None else self.interrupted_at
+        if not is_first or self.order is None:
             if self.main is not None:
                 self.main.cancel()
             return
         self.log.warning("Stopping Job %s; press Ctrl-C again to leave at once", self.order.job)
         self.stopping = asyncio.ensure_future(self._stop(self.order))
+
+    async def leave(self) -> None:
+        """End what still goes on here, quietly: what is cut off from the cluster says nothing true of it."""
+        if self.stopping is not None and not self.stopping.done():
+            self.stopping.cancel()
+            await asyncio.wait({self.stopping})
 
     async def to_the_end(self, show: Any) -> int:
         """Submit, supervise, conclude; return the exit code."""
@@ -204,6 +218,7 @@ class _Running:
 
         try:
             await stop(self.client, order.job, holder=order.holder, reason="interrupted on the command line")
+            self.is_stopped = True
         except ApiError as error:
             self.log.warning("Job %s could not be stopped: %s", order.job, error)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from airflow_batchjob.core.allocation import allocate
@@ -137,7 +137,7 @@ def _by_name(env: Mapping[str, Any] | Sequence[Any]) -> Mapping[str, Any]:
     }
 
 
-def _check_removed(draft: Draft, env: Mapping[str, Any], own: Set[Any]) -> None:
+def _check_removed(draft: Draft, env: Mapping[str, Any], own: Collection[Any]) -> None:
     absent = [name for name, value in env.items() if value is None and name not in own]
     for name in absent if draft.from_parameters else ():
         why = "None takes a variable away, and there is none of this name"

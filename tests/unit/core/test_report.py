@@ -57,6 +57,9 @@ def test_a_long_list_is_cut_with_an_ellipsis() -> None:
     assert "1,000 failed: 0,2,4," in text
     assert ",…." in text
     assert len(text) < 400
+    assert ",… 9x exit 1 in main." in told(
+        verdict(failed=1000, failed_indexes=scattered, causes="9x exit 1 in main")
+    )
 
 
 TEXTS: dict[str, tuple[Verdict, str]] = {
