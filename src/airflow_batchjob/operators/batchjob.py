@@ -16,6 +16,7 @@ from airflow_batchjob.operators import parameters, rendering
 from airflow_batchjob.operators.foreign_names import refuse_foreign_names, warn_of_foreign_names
 from airflow_batchjob.operators.mapping import Partial
 from airflow_batchjob.operators.running import Runner
+from airflow_batchjob.operators.unknown_names import refuse_unknown_names
 from airflow_batchjob.tasks import no_useless_retries, push
 
 if TYPE_CHECKING:
@@ -161,6 +162,7 @@ class BatchJobOperator(BaseOperator):
         **kwargs: Any,
     ) -> None:
         refuse_foreign_names(kwargs)
+        refuse_unknown_names(type(self), kwargs)
         super().__init__(**kwargs)
         warn_of_foreign_names(self.task_id, kwargs.get("default_args") or {})
         self.manifest = manifest
@@ -218,7 +220,7 @@ class BatchJobOperator(BaseOperator):
             return
         with no_useless_retries():
             for field in template_fields:
-                with rendering.explained(field):
+                with rendering.explained(field, value=getattr(self, field), context=context):
                     super()._do_render_template_fields(parent, (field,), context, jinja_env, seen_oids)
             if rendering.is_file_name(self.manifest):
                 self.manifest = rendering.render_file(os.fspath(self.manifest), jinja_env, context)

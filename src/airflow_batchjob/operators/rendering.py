@@ -25,6 +25,17 @@ if TYPE_CHECKING:
     from airflow_batchjob.operators.batchjob import BatchJobOperator
 
 _SUFFIXES = (".yaml", ".yml", ".json")
+_OF_LOGICAL_DATE = (
+    "ds",
+    "ds_nodash",
+    "ts",
+    "ts_nodash",
+    "ts_nodash_with_tz",
+    "logical_date",
+    "data_interval_start",
+    "data_interval_end",
+)
+_NO_DATE = "Trigger it with --logical-date (logical_date in the API), or use run_id or dag_run.run_after"
 _RAW = "Put {% raw %} and {% endraw %} around what Jinja must leave alone"
 
 
@@ -76,7 +87,7 @@ def render_file(name: str, env: jinja2.Environment, context: Mapping[str, Any]) 
         SpecError: The file is not found, or is no valid Jinja template; names the line.
     """
     text = read_file(name, env)
-    with explained("manifest", name):
+    with explained("manifest", name, context=context):
         return str(env.from_string(text).render(**context))
 
 
@@ -108,11 +119,21 @@ def search_path(env: jinja2.Environment) -> list[str]:
 
 
 @contextmanager
-def explained(field: str, file: str | None = None) -> Iterator[None]:
-    """Turn Jinja's errors into one that names field, line and mend."""
+def explained(
+    field: str, file: str | None = None, *, value: Any = None, context: Mapping[str, Any] | None = None
+) -> Iterator[None]:
+    """Turn Jinja's errors into one that names field, line and mend.
+
+    Args:
+        field: The parameter that is rendered.
+        file: The file that it names.
+        value: The parameter as written, where it is no file.
+        context: What the template could use.
+    """
     import jinja2
 
     where = f"the template {file}" if file else "the template"
+    written = file or value
     try:
         yield
     except jinja2.TemplateSyntaxError as error:
@@ -121,11 +142,21 @@ def explained(field: str, file: str | None = None) -> Iterator[None]:
     except jinja2.TemplateNotFound as error:
         why = f"{where} includes {error.name!r}, which is not found"
         mend = "Put that file there, or name its folder in the DAG's template_searchpath"
-        raise SpecError(Problem(field, file or "", why, mend)) from error
+        raise SpecError(Problem(field, written, why, mend)) from error
     except jinja2.UndefinedError as error:
-        why = f"{where} uses a name that is not defined: {error.message}"
-        mend = "Define it, for instance in params, or give it a default with | default(…)"
-        raise SpecError(Problem(field, file or "", why, mend)) from error
+        raise SpecError(_undefined(field, written, where, error, context or {})) from error
+
+
+def _undefined(
+    field: str, written: Any, where: str, error: jinja2.UndefinedError, context: Mapping[str, Any]
+) -> Problem:
+    name = next((name for name in _OF_LOGICAL_DATE if f"'{name}'" in (error.message or "")), None)
+    if name is not None and context.get("logical_date") is None:
+        why = f"{where} uses {name!r}, and this run has no logical date"
+        return Problem(field, written, why, _NO_DATE)
+    why = f"{where} uses a name that is not defined: {error.message}"
+    mend = "Define it, for instance in params, or give it a default with | default(…)"
+    return Problem(field, written, why, mend)
 
 
 def _line_of(error: jinja2.TemplateSyntaxError) -> str:

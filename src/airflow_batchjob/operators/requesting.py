@@ -19,8 +19,11 @@ if TYPE_CHECKING:
     from airflow_batchjob.core.manifest import Built
     from airflow_batchjob.operators.batchjob import BatchJobOperator
 
-OURS_BEFORE_AIRFLOWS_SECONDS = 10.0
-"""So much earlier than Airflow's own alarm fires our clock: time to stop the Job and to say so."""
+OURS_BEFORE_AIRFLOWS_SECONDS, OURS_BEFORE_AIRFLOWS_SHARE = 10.0, 0.25
+"""So much earlier than Airflow's own alarm fires our clock: time to stop the Job and to say so.
+
+Of a short timeout it is a share: most of the time is the Job's.
+"""
 
 
 def request_for(given: BatchJobOperator, job: Built, context: Context) -> Request:
@@ -75,4 +78,5 @@ def wall_clock_end(given: BatchJobOperator, context: Context) -> float | None:
         return None
     seconds = given.execution_timeout.total_seconds()
     start = context["ti"].start_date.timestamp()
-    return float(start + max(seconds - OURS_BEFORE_AIRFLOWS_SECONDS, seconds / 2))
+    margin = min(OURS_BEFORE_AIRFLOWS_SECONDS, seconds * OURS_BEFORE_AIRFLOWS_SHARE)
+    return float(start + seconds - margin)

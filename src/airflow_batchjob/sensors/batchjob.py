@@ -12,6 +12,7 @@ from airflow.sdk import BaseSensorOperator, PokeReturnValue
 
 from airflow_batchjob.compat import AirflowSensorTimeout, AirflowSkipException
 from airflow_batchjob.core.errors import JobFailedError
+from airflow_batchjob.operators.unknown_names import refuse_unknown_names
 from airflow_batchjob.sensors import parameters
 from airflow_batchjob.tasks import no_useless_retries, push
 
@@ -80,6 +81,7 @@ class BatchJobSensor(BaseSensorOperator):
         deferrable: bool = True,
         **kwargs: Any,
     ) -> None:
+        refuse_unknown_names(type(self), kwargs)
         super().__init__(**kwargs)
         owning = parameters.Owning.of(of_task)
         # Not the operator itself: a templated field that held it would be rendered.
@@ -96,6 +98,10 @@ class BatchJobSensor(BaseSensorOperator):
         self.kubernetes_conn_id = parameters.connection_of(kubernetes_conn_id, owning)
         self.deferrable = deferrable
         parameters.check(self)
+
+    def resolve_template_files(self) -> None:
+        """Check that the task is there: called when the DAG is complete."""
+        parameters.check_task(self)
 
     def execute(self, context: Context) -> Any:  # noqa: RET503  defer() does not return
         """Look once; defer if that doesn't settle it. Without `deferrable`, poke as every sensor does."""

@@ -14,6 +14,8 @@ from airflow_batchjob.supervisor.observe import Aim
 if TYPE_CHECKING:
     from airflow_batchjob.sensors.batchjob import BatchJobSensor
 
+_MOST_NAMED = 20
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Owning:
@@ -57,6 +59,26 @@ def check(given: BatchJobSensor) -> None:
     problems = list(_problems(given))
     if problems:
         raise SpecError(*problems)
+
+
+def check_task(given: BatchJobSensor) -> None:
+    """Refuse a task that the sensor's own DAG does not have. An older run may have had it.
+
+    Raises:
+        SpecError: Names the tasks that there are.
+    """
+    if not given.has_dag():  # type: ignore[no-untyped-call]
+        return
+    dag, wanted = given.dag, given.of_task
+    elsewhere = given.of_run_id is not None or given.of_dag not in (None, dag.dag_id)
+    if not isinstance(wanted, str) or elsewhere or is_templated(wanted) or wanted in dag.task_dict:
+        return
+    others = sorted(task_id for task_id in dag.task_dict if task_id != given.task_id)
+    known = ", ".join(others[:_MOST_NAMED]) + (", …" if len(others) > _MOST_NAMED else "")
+    why = f"there is no such task in DAG {dag.dag_id!r}; there are: {known or 'no others'}"
+    raise SpecError(
+        Problem("of_task", wanted, why, "Give the operator itself, or the full id, with task groups")
+    )
 
 
 def _problems(given: BatchJobSensor) -> Iterator[Problem]:

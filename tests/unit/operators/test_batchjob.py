@@ -124,6 +124,37 @@ def test_tells_all_problems_at_once():
     }
 
 
+NOWHERE: dict[str, tuple[dict[str, Any], str]] = {
+    "a slip of the fingers": (
+        {"complitions": 3},
+        "complitions=3: there is no such argument. Did you mean completions=?",
+    ),
+    "a slip in Airflow's own": ({"retry_dely": 3}, "Did you mean retry_delay=?"),
+    "nothing like it": ({"zzzzz": 1}, "zzzzz=1: there is no such argument. Leave it out"),
+}
+
+
+@pytest.mark.parametrize(("given", "want"), NOWHERE.values(), ids=NOWHERE.keys())
+def test_names_what_was_probably_meant(given, want):
+    with pytest.raises(SpecError, match=re.escape(want)):
+        BatchJobOperator(task_id="t", image="i", **given)
+
+
+def test_names_all_unknown_arguments():
+    with pytest.raises(SpecError) as told:
+        BatchJobOperator(task_id="t", image="i", complitions=3, paralelism=2)
+
+    assert [problem.field for problem in told.value.problems] == ["complitions", "paralelism"]
+
+
+def test_a_class_that_inherits_may_have_arguments_of_its_own():
+    class Ours(BatchJobOperator):
+        def __init__(self, *, team: str, **kwargs: Any) -> None:
+            super().__init__(labels={"team": team}, **kwargs)
+
+    assert Ours(task_id="t", image="i", team="search", retries=2).labels == {"team": "search"}
+
+
 GOOD: dict[str, dict[str, Any]] = {
     "an image alone": {"image": "i"},
     "a manifest's text": {"manifest": JOB},
@@ -270,6 +301,33 @@ def test_a_template_that_jinja_misreads_names_field_and_mend():
         rendered(work)
 
 
+NO_DATE: dict[str, str] = {
+    "ds": "{{ ds }}",
+    "a part of a date": "{{ logical_date.year }}",
+    "a stamp": "{{ ts_nodash }}",
+}
+
+
+@pytest.mark.parametrize("template", NO_DATE.values(), ids=NO_DATE.keys())
+def test_a_run_without_a_logical_date_says_so(template):
+    from airflow_batchjob.compat import AirflowFailException
+
+    work = BatchJobOperator(task_id="t", image="i", command=["echo", template], dag=DAG("d", schedule=None))
+
+    with pytest.raises(AirflowFailException, match=r"this run has no logical date.*--logical-date") as told:
+        rendered(work)
+    assert template in str(told.value)
+
+
+def test_another_name_that_is_missing_is_shown_with_its_template():
+    from airflow_batchjob.compat import AirflowFailException
+
+    work = BatchJobOperator(task_id="t", image="i", name="{{ nothing }}", dag=DAG("d", schedule=None))
+
+    with pytest.raises(AirflowFailException, match=r"name='\{\{ nothing \}\}'.*not defined.*params"):
+        rendered(work)
+
+
 def test_dry_run_prints_what_render_prints(capsys, tmp_path):
     from airflow_batchjob.cli.main import main
 
@@ -302,4 +360,5 @@ def test_the_clock_is_ours_before_it_is_airflows():
 
     assert end_after(None) is None
     assert end_after(timedelta(seconds=120)) == 110
-    assert end_after(timedelta(seconds=8)) == 4
+    assert end_after(timedelta(seconds=8)) == 6
+    assert end_after(timedelta(seconds=40)) == 30

@@ -57,5 +57,5 @@ def test_in_default_args_they_are_a_warning():
 
 
 def test_an_unknown_name_is_an_error():
-    with pytest.raises(TypeError, match="no_such_parameter"):
+    with pytest.raises(SpecError, match="no_such_parameter=1: there is no such argument"):
         BatchJobOperator(task_id="t", image="i", no_such_parameter=1)

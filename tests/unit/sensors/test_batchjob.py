@@ -21,6 +21,8 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "fewer than none": ({"of_task": "t", "max_failed": -1}, "max_failed=-1"),
     "a map index that is none": ({"of_task": "t", "of_map_index": "x"}, "of_map_index='x'"),
     "a flag that is text": ({"of_task": "t", "deferrable": "no"}, "deferrable='no'"),
+    "a slip of the fingers": ({"of_tsk": "t"}, "Did you mean of_task=?"),
+    "a slip in Airflow's own": ({"of_task": "t", "poke_intervall": 5}, "Did you mean poke_interval=?"),
 }
 
 
@@ -59,6 +61,34 @@ def test_takes_the_operator_itself_right_inside_a_group_and_without_a_dependency
     assert (half.namespace, half.kubernetes_conn_id) == ("jobs", "gpu")
     assert not half.upstream_task_ids
     assert not half.downstream_task_ids
+
+
+ELSEWHERE: dict[str, dict[str, Any]] = {
+    "a task that is there": {"of_task": "a"},
+    "one of another DAG": {"of_task": "aa", "of_dag": "other", "of_run_id": "r"},
+    "one that an older run may have had": {"of_task": "aa", "of_run_id": "r"},
+    "one that is known later": {"of_task": "{{ params.task }}"},
+    "a name": {"name": "aa"},
+}
+
+
+def dag_with(**given: Any) -> DAG:
+    with DAG("typo", schedule=None) as dag:
+        BatchJobSensor(task_id="s", **given)
+        BatchJobOperator(task_id="a", image="i")
+    return dag
+
+
+@pytest.mark.parametrize("given", ELSEWHERE.values(), ids=ELSEWHERE.keys())
+def test_a_complete_dag_accepts(given):
+    dag_with(**given).resolve_template_files()
+
+
+def test_a_complete_dag_refuses_a_task_that_it_does_not_have():
+    dag = dag_with(of_task="aa")
+
+    with pytest.raises(SpecError, match=r"of_task='aa': there is no such task in DAG 'typo'; there are: a\."):
+        dag.resolve_template_files()
 
 
 def test_takes_a_mapped_operator():
