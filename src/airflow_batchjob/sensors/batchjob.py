@@ -14,7 +14,7 @@ from airflow_batchjob.compat import AirflowSensorTimeout, AirflowSkipException
 from airflow_batchjob.core.errors import JobFailedError
 from airflow_batchjob.operators.unknown_names import refuse_unknown_names
 from airflow_batchjob.sensors import parameters
-from airflow_batchjob.tasks import no_useless_retries, push
+from airflow_batchjob.tasks import logger_of, no_useless_retries, push
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -127,7 +127,7 @@ class BatchJobSensor(BaseSensorOperator):
 
         with self._judged():
             settings, wait = waiting.settings_of(self), waiting.wait_for(self, context)
-            seen = asyncio.run(waiting.look_once(settings, wait))
+            seen = asyncio.run(waiting.look_once(settings, wait, log=logger_of(self)))
             if seen is None:
                 return False
             result = asyncio.run(waiting.result_for(settings, wait, seen))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from logging import Logger
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -25,6 +26,7 @@ from airflow_batchjob.supervisor.observe import Observation, settled, verdict_of
 from airflow_batchjob.tasks import TaskKey, return_value
 from airflow_batchjob.triggers.owner import AirflowOwner
 from airflow_batchjob.triggers.sensor import Sighting, Wait
+from airflow_batchjob.triggers.telling import waiting_words
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -76,7 +78,7 @@ def stated_namespace(owner: TaskKey, context: Context) -> str:
     return "" if ask is None else ask(context) or ""
 
 
-async def look_once(settings: ClusterSettings, wait: Wait) -> Observation | None:
+async def look_once(settings: ClusterSettings, wait: Wait, *, log: Logger) -> Observation | None:
     """Look at the cluster once; None: wait on.
 
     Raises:
@@ -86,7 +88,10 @@ async def look_once(settings: ClusterSettings, wait: Wait) -> Observation | None
     async with await connect(settings) as client:
         sight = Sight(client, wait.target)
         jobs = await sight.read()
-        return await settled(jobs, sight.read, wait.aim, AirflowOwner(wait.instance, wait.owner))
+        seen = await settled(jobs, sight.read, wait.aim, AirflowOwner(wait.instance, wait.owner))
+    if seen is None:
+        log.info("%s", waiting_words(jobs, wait.whose))
+    return seen
 
 
 async def result_for(settings: ClusterSettings, wait: Wait, seen: Observation) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from airflow_batchjob.supervisor.observe import Aim, Observation, observe
 from airflow_batchjob.tasks import TaskKey, logger_of
 from airflow_batchjob.triggers.holding import Hold
 from airflow_batchjob.triggers.owner import AirflowOwner
+from airflow_batchjob.triggers.telling import told
 
 
 class Wait(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -40,6 +41,10 @@ class Wait(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def aim(self) -> Aim:
         return Aim(until=self.until, max_failed=self.max_failed)
+
+    @property
+    def whose(self) -> str:
+        return str(self.target if self.owner is None else self.owner)
 
     def to_json_types(self) -> dict[str, Any]:
         """Return plain dicts, strings and numbers."""
@@ -93,8 +98,12 @@ class BatchJobSensorTrigger(BaseTrigger):
             settings = await BatchJobHook(self.kubernetes_conn_id).asettings()
             async with shared_client(settings) as client:
                 sight = Sight(client, wait.target)
-                async with aclosing(looks(sight, log=logger_of(self))) as views:
-                    seen = await observe(views, sight.read, wait.aim, AirflowOwner(wait.instance, wait.owner))
+                log = logger_of(self)
+                async with (
+                    aclosing(looks(sight, log=log)) as views,
+                    aclosing(told(views, wait.whose, log)) as heard,
+                ):
+                    seen = await observe(heard, sight.read, wait.aim, AirflowOwner(wait.instance, wait.owner))
         except BatchJobError as error:
             return Sighting(
                 error=f"{type(error).__name__}: {error}",
