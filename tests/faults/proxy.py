@@ -205,11 +205,11 @@ class FaultProxy:
                 await told.write(_gone_event())
             elif fault is not Fault.WATCH_ENDS:
                 async for line in _lines(answer):
-                    if lines_left == 0:
-                        break
                     lines_left = None if lines_left is None else lines_left - 1
                     cut = fault is Fault.WATCH_HALF and lines_left == 0
                     await told.write(line[: len(line) // 2] if cut else line)
+                    if lines_left == 0:
+                        break
                 else:
                     fault = Fault.NONE
         if fault is Fault.WATCH_SILENT:

@@ -245,7 +245,8 @@ class TinyAirflow:
         return msgspec.json.decode(answer.read_bytes(), type=Told) if answer.exists() else None
 
     def _cut(self, task: Task, child: Child) -> None:
-        if task.cuts_left:
+        # One that is killed while it stops the Job of a task that a user has ended leaves it to nobody.
+        if task.cuts_left and task.state == "running":
             task.cuts_left -= 1
             task.history.append("the worker is killed")
             self.seen["a worker was killed"] += 1
