@@ -14,7 +14,7 @@ from airflow_batchjob.core.event import Cause, Outcome
 from airflow_batchjob.supervisor.supervise import supervise
 from tests.retries.dying import DiedError, Through
 from tests.retries.trying import LOG, Bench
-from tests.spot.placing import CLASS, kinds, mark, out_of_stock
+from tests.spot.placing import CLASS, kinds, mark, out_of_stock, spot
 
 
 async def test_the_same_job_goes_on_on_demand(bench: Bench) -> None:
@@ -157,3 +157,14 @@ async def test_a_job_that_someone_resumes_on_its_way_out_is_suspended_again(benc
 
     assert (verdict.outcome, verdict.fell_back) == (Outcome.MET, True)
     assert mark(bench.job(), "under-way") == {}
+
+
+async def test_where_pods_cannot_be_read_the_job_is_seen_through_all_the_same(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    blind = functools.partial(Through, forbidden=("list_pods",))
+
+    verdict = await bench.run(spot(completions=3), through=blind)
+
+    assert (verdict.outcome, verdict.fell_back, verdict.losses) == (Outcome.MET, False, 0)
+    assert any("losses are not counted" in record.getMessage() for record in caplog.records)
