@@ -8,12 +8,16 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 if TYPE_CHECKING:
     from airflow_batchjob.local.folder import ClusterFolder, Running
-    from airflow_batchjob.local.reach import Reach
+    from airflow_batchjob.local.reach import Reach, RefusedError
 
 DEFAULT_NAME = "default"
+
+_NOT_FOUND, _CONFLICT, _INVALID = 404, 409, 422
+_MOST_NAMES = 20
 
 
 def add_parser(subparsers: Any) -> None:
@@ -35,7 +39,7 @@ def add_parser(subparsers: Any) -> None:
             help="lose each spot node by itself, once in this time on average",
         )
         one.add_argument("--seed", type=int, default=0, help="of these losses: the same seed, the same times")
-    _command(commands, "stop", _stop, "stop it, and every process it has started")
+    _command(commands, "stop", _stop, "stop it, and every process it has started; its Jobs are gone then")
     _command(commands, "status", _status, "say whether it runs, and what runs in it")
     _command(commands, "kubeconfig", _kubeconfig, "print the path of its kubeconfig")
     lose = _command(commands, "lose", _lose, "lose a node, as spot capacity is taken away")
@@ -63,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
     """Run one of the commands.
 
     Returns:
-        0: done. 1: it failed, and said why.
+        0: done. 1: it failed, and said why. 2: there is nothing of the name that was given.
     """
     from airflow_batchjob.local.reach import RefusedError
 
@@ -165,7 +169,10 @@ def _stop(args: argparse.Namespace) -> int:
         was_running = folder.stop()
     except TimeoutError as error:
         return _fail(str(error))
-    print("Stopped." if was_running else f"No cluster runs in {folder.path}.")
+    if was_running:
+        print("Stopped; its Jobs, pods and kubeconfig are gone. The next start begins with none.")
+    else:
+        print(f"No cluster runs in {folder.path}.")
     return 0
 
 
@@ -211,27 +218,65 @@ def _kubeconfig(args: argparse.Namespace) -> int:
 
 
 def _lose(args: argparse.Namespace) -> int:
+    from airflow_batchjob.local.reach import RefusedError
+
     found = _running(args)
     if found is None:
         return 1
-    _reach(found[0]).lose_node(args.node)
+    reach = _reach(found[0])
+    try:
+        reach.lose_node(args.node)
+    except RefusedError as error:
+        return _unknown(error, f"node {args.node!r}", _names(reach, "/api/v1/nodes"))
     print(f"Node {args.node} is lost. To bring it back: {_again(args, 'restore')} {shlex.quote(args.node)}")
     return 0
 
 
 def _restore(args: argparse.Namespace) -> int:
+    from airflow_batchjob.local.reach import RefusedError
+
     found = _running(args)
     if found is None:
         return 1
-    _reach(found[0]).bring_back_node(args.node)
+    reach = _reach(found[0])
+    try:
+        reach.bring_back_node(args.node)
+    except RefusedError as error:
+        if error.status.get("code") == _CONFLICT:
+            print(f"Node {args.node} is there.")
+            return 0
+        if error.status.get("code") != _INVALID:
+            raise
+        _fail(str(error))  # it names all machines, lost ones too
+        return 2
     print(f"Node {args.node} is back.")
     return 0
 
 
 def _evict(args: argparse.Namespace) -> int:
+    from airflow_batchjob.local.reach import RefusedError
+
     found = _running(args)
     if found is None:
         return 1
-    _reach(found[0]).evict(args.namespace, args.pod)
+    reach = _reach(found[0])
+    try:
+        reach.evict(args.namespace, args.pod)
+    except RefusedError as error:
+        known = _names(reach, f"/api/v1/namespaces/{quote(args.namespace, safe='')}/pods")
+        return _unknown(error, f"pod {args.pod!r} in namespace {args.namespace!r}", known)
     print(f"Pod {args.namespace}/{args.pod} is being evicted.")
     return 0
+
+
+def _names(reach: Reach, path: str) -> list[str]:
+    return sorted(one["metadata"]["name"] for one in reach.ask("GET", path)["items"])
+
+
+def _unknown(error: RefusedError, what: str, known: list[str]) -> int:
+    """Say that there is no such thing, and which there are; any other refusal is passed on."""
+    if error.status.get("code") != _NOT_FOUND:
+        raise error
+    listed = ", ".join(known[:_MOST_NAMES]) or "none"
+    _fail(f"there is no {what}. There now: {listed}{',…' if known[_MOST_NAMES:] else ''}")
+    return 2

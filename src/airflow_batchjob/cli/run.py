@@ -42,8 +42,8 @@ def add_parser(subparsers: Any) -> None:
         help="submit a Job and wait for its end",
         description="Submit a Job, show how far it is, and wait for its end. Ctrl-C stops the Job; another "
         "one, a second later or more, leaves at once. The result is printed as JSON. Exit code 0: met, 1: "
-        "not met, 2: what was asked for is wrong or refused, 3: the cluster can't be reached, 130: left before the "
-        "end.",
+        "not met, 2: what was asked for is wrong or refused, 3: the cluster can't be reached, 130: left "
+        "before the end.",
     )
     request_options(parser)
     parser.add_argument(

@@ -41,8 +41,15 @@ def test_a_whole_life(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = said("lose", "spot-1")
     assert (code, out.startswith("Node spot-1 is lost.")) == (0, True)
     assert said("restore", "spot-1") == (0, "Node spot-1 is back.\n", "")
-    assert said("evict", "p") == (1, "", 'batchjob local: pods "p" not found\n')
-    assert said("stop") == (0, "Stopped.\n", "")
+    assert said("restore", "spot-1") == (0, "Node spot-1 is there.\n", "")
+    known = "There now: local, spot-1, spot-2\n"
+    assert said("lose", "nonode") == (2, "", f"batchjob local: there is no node 'nonode'. {known}")
+    code, _, err = said("restore", "no")
+    assert (code, "local, spot-1, spot-2" in err) == (2, True)
+    code, _, err = said("evict", "p")
+    assert (code, err) == (2, "batchjob local: there is no pod 'p' in namespace 'default'. There now: none\n")
+    code, out, _ = said("stop")
+    assert (code, out.startswith("Stopped; its Jobs, pods and kubeconfig are gone.")) == (0, True)
     assert said("stop") == (0, f"No cluster runs in {folder}.\n", "")
 
 

@@ -16,7 +16,7 @@ from airflow_batchjob.local.agent.commands import LaunchedCommands
 from airflow_batchjob.local.agent.environment import ConfigError
 from airflow_batchjob.local.agent.pod import PodLife
 from airflow_batchjob.local.agent.refusals import refusals
-from airflow_batchjob.local.agent.states import View, pod_status
+from airflow_batchjob.local.agent.states import Running, View, pod_status
 from airflow_batchjob.local.agent.volumes import make_volumes
 from airflow_batchjob.local.events import EventRecorder
 from airflow_batchjob.local.launcher.mounts import are_possible
@@ -35,7 +35,7 @@ _log = logging.getLogger(__name__)
 class _Pod:
     """A pod that the agent runs."""
 
-    __slots__ = ("deadline", "dropped", "failure", "key", "life", "node", "task")
+    __slots__ = ("deadline", "dropped", "failure", "key", "life", "node", "started", "task")
 
     def __init__(self, key: tuple[str, str], node: str) -> None:
         self.key = key
@@ -45,6 +45,8 @@ class _Pod:
         self.deadline: asyncio.TimerHandle | None = None
         self.failure: tuple[str, str] | None = None
         """Reason and message of a pod that fails by itself, not by its containers."""
+        self.started: set[tuple[str, int]] = set()
+        """Name and number of restarts of each start that was told."""
         self.dropped = False
         """Its node is lost: nobody reports on it any more."""
 
@@ -262,6 +264,14 @@ class NodeAgent:
                 # With no grace left the store removes it, as soon as no finalizer holds it.
                 metadata = {**metadata, "deletionGracePeriodSeconds": 0}
         self._store.update("pods", {**pod, "metadata": metadata, "status": status})
+        self._tell_started(pod, known, (*inits, *mains))
+
+    def _tell_started(self, pod: Object, known: _Pod, views: tuple[View, ...]) -> None:
+        for view in views:
+            if isinstance(view.state, Running) and (view.name, view.restarts) not in known.started:
+                known.started.add((view.name, view.restarts))
+                words = f"Started container {view.name}"
+                self._events.record(pod, "Pod", "Started", words, component=COMPONENT)
 
     def _throw_away(self, folder: Path) -> None:
         """Remove a folder, off the event loop: volumes may be large."""

@@ -53,7 +53,7 @@ class Scheduler:
 
     Args:
         store: The cluster's state.
-        events: Where it tells what it cannot do.
+        events: Where it tells what it does, and what it cannot do.
         clock: Gives the time, aware.
     """
 
@@ -192,6 +192,8 @@ class Scheduler:
             return
         bound = {**pod, "spec": {**pod["spec"], "nodeName": choice.node}}
         self._store.update("pods", self._scheduled(bound, "True", "", ""))
+        words = f"Successfully assigned {key[0]}/{key[1]} to {choice.node}"
+        self._events.record(pod, "Pod", "Scheduled", words, component=COMPONENT)
 
     def _tell_unplaced(self, group: _Group, message: str) -> None:
         if group.message != message:

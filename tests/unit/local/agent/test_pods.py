@@ -53,6 +53,30 @@ async def test_a_missing_command_is_named(cluster: Any) -> None:
     assert ended(status)["message"] == 'exec: "no-such-command": executable file not found in $PATH'
 
 
+async def test_events_say_where_a_pod_went_and_that_it_started(cluster: Any) -> None:
+    pod = cluster.pod("true")
+    await cluster.phase("Succeeded")
+
+    node = cluster.get()["spec"]["nodeName"]
+    told = [
+        (event["reason"], event["message"], event["source"]["component"], event["type"])
+        for event in cluster.store.list("events")
+        if event["involvedObject"]["uid"] == pod["metadata"]["uid"]
+    ]
+    want = [
+        ("Scheduled", f"Successfully assigned ns/p to {node}", "default-scheduler", "Normal"),
+        ("Started", "Started container main", "kubelet", "Normal"),
+    ]
+    assert told == want
+
+
+async def test_a_container_that_cannot_start_is_not_said_to_have_started(cluster: Any) -> None:
+    cluster.pod("no-such-command")
+    await cluster.phase("Failed")
+
+    assert "Started" not in {event["reason"] for event in cluster.store.list("events")}
+
+
 async def test_a_pod_is_seen_pending_running_and_over(cluster: Any) -> None:
     cluster.pod("true")
     await cluster.phase("Succeeded")
