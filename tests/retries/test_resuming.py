@@ -124,9 +124,12 @@ async def test_a_manifest_that_is_suspended_by_its_author_stays_so_with_what_is_
 
     await bench.order(request(try_number=2, manifest=suspended))
 
-    job = bench.api.eventually(lambda: bench.job(1) if bench.job(1)["status"].get("succeeded") == 3 else None)
+    job = bench.job(1)
     assert (job["spec"]["suspend"], job["status"]["completedIndexes"]) == (True, "0,2,4")
     assert bench.annotation("under-way") == ""
+    bench.api.merge(bench.api.jobs(job["metadata"]["name"]), {"spec": {"suspend": False}})
+    bench.api.eventually(lambda: not bench.alive(), seconds=60)
+    assert bench.ran(1) == list(odds())
 
 
 async def test_a_queue_gets_the_job_when_it_knows_what_is_done(bench: Bench) -> None:

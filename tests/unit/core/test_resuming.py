@@ -178,8 +178,8 @@ TEXTS: dict[str, tuple[dict[str, Any], str]] = {
     "some were asked for": (
         {"completed": "0-4", "asked": "5"},
         (
-            "keeps 5 of 10 indexes, done in embed by 2027-01-15 08:00 UTC, leaves 4 that were not asked for as "
-            "they are, and runs 1: 5"
+            "keeps 5 of 10 indexes, done in embed by 2027-01-15 08:00 UTC, leaves 4 that were not asked "
+            "for as they are, and runs 1: 5"
         ),
     ),
     "nobody knows when": ({"ended_at": None}, "keeps 0 of 10 indexes, done in embed, and runs 10: 0-9"),
