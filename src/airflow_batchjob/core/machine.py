@@ -117,7 +117,7 @@ class Machine:
 
     def __str__(self) -> str:
         cards = {0: "", 1: ", 1 GPU"}.get(self.cards, f", {self.cards} GPUs")
-        cores = "core" if self.millicores == 1_000 else "cores"
+        cores = "core" if str(self.cpu) == "1" else "cores"
         return f"{self.cpu} {cores}, {self.memory}{cards}"
 
 

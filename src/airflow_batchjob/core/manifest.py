@@ -18,7 +18,7 @@ from airflow_batchjob.core.job_rules import name_problems
 from airflow_batchjob.core.limits import set_limits, thresholds_of
 from airflow_batchjob.core.loading import API_VERSION, KIND, check_job, load_manifest, strip_export
 from airflow_batchjob.core.marks import TTL
-from airflow_batchjob.core.merge import plain
+from airflow_batchjob.core.merge import plain, unmet_items
 from airflow_batchjob.core.parameters import parameter_problems
 from airflow_batchjob.core.policies import SKIP, read_exit_codes
 from airflow_batchjob.core.spec import NOT_GIVEN, JobSpec
@@ -81,8 +81,11 @@ def build(spec: JobSpec, *, default_name: str) -> Built:
     given = _plain(spec, problems)
     problems += parameter_problems(given)
     asked = usable(given)
+    problems += unmet_items(given.pod, "pod")
     try:
-        if asked is None:  # what is built of these would be full of problems that aren't there
+        if asked is None or any(
+            unmet_items(asked.pod, "pod")
+        ):  # what is built of these would be full of problems that aren't there
             raise SpecError  # noqa: TRY301 - with what was found so far
         draft = _begin(asked)
     except SpecError as error:

@@ -12,7 +12,7 @@ from typing import Any
 from airflow_batchjob.core.errors import Problem, SpecError
 from airflow_batchjob.core.plain import plain
 
-__all__ = ["merge_env", "merge_pod", "plain"]
+__all__ = ["merge_env", "merge_pod", "plain", "unmet_items"]
 
 _KEYS = {
     "containers": "name",
@@ -54,7 +54,7 @@ def merge_pod(base: Mapping[str, Any], patch: Mapping[str, Any], *, field: str =
         SpecError: An item of the patch lacks the key by which it would meet another.
     """
     patch = plain(patch)
-    if problems := list(_unmet(patch, field)):
+    if problems := list(unmet_items(patch, field)):
         raise SpecError(*problems)
     merged: dict[str, Any] = _merged_maps(plain(base), patch)
     return merged
@@ -167,10 +167,11 @@ def _meets_by(key: str, item: Any) -> Hashable:
     return found if isinstance(found, Hashable) else None
 
 
-def _unmet(patch: Any, path: str, key: str = "") -> Iterable[Problem]:
+def unmet_items(patch: Any, path: str, key: str = "") -> Iterable[Problem]:
+    """Yield the items of a partial pod, which is plain, that lack the key by which they meet others."""
     if isinstance(patch, Mapping):
         for name, value in patch.items():
-            yield from _unmet(value, f"{path}.{name}", str(name))
+            yield from unmet_items(value, f"{path}.{name}", str(name))
     elif isinstance(patch, list) and key in _KEYS:
         for at, item in enumerate(patch):
             where = f"{path}[{at}]"
@@ -178,4 +179,4 @@ def _unmet(patch: Any, path: str, key: str = "") -> Iterable[Problem]:
                 why = f"without {_KEYS[key]} it is not clear which item of {key} it changes"
                 yield Problem(where, item, why, f"Give {_KEYS[key]}")
             else:
-                yield from _unmet(item, where)
+                yield from unmet_items(item, where)
