@@ -87,10 +87,12 @@ class Progress:
         # A pause counts from the look that saw it to the one that saw its end.
         active = self.active_seconds + (0.0 if self.suspended else passed)
         ended = status.succeeded + status.failed
+        most = status.completions if completions is None else completions
         active_pods = 0 if status.phase.is_final else status.active
         return replace(
             self,
-            completions=status.completions if completions is None else completions,
+            # What is only asserted to be completed is neither done nor to be done.
+            completions=None if most is None else most - status.asserted_indexes.count,
             done=status.succeeded,
             running=min(status.ready, active_pods),
             not_ready=max(0, active_pods - status.ready),

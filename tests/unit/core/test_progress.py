@@ -99,6 +99,14 @@ def test_more_completions_may_be_asked_for_than_the_job_has() -> None:
 # ---------------------------------------------------------------- rate
 
 
+def test_what_nobody_asked_for_is_not_left_to_do() -> None:
+    seen = Progress().seen(
+        look(done=3, running=1, completions=10, asserted_indexes=IndexSet.of([7, 8, 9])), 0
+    )
+
+    assert progress_line(seen).startswith("3 of 7 done, 1 running, 3 left")
+
+
 def test_the_rate_is_of_the_window_not_of_the_whole_time() -> None:
     slow = [(float(t), look(done=t // 100)) for t in range(0, 10_000, 10)]
     fast = [(10_000.0 + t, look(done=100 + t)) for t in range(0, int(WINDOW_SECONDS) + 20, 10)]
