@@ -64,6 +64,12 @@ def returned(ended: Any, task_id: str, key: str = "return_value") -> Any:
     return ended.get_task_instance(task_id).xcom_pull(task_ids=task_id, key=key)
 
 
+def test_the_first_dag_greets_three_times() -> None:
+    (dag,) = load(DAGS / "first_dag.py").values()
+
+    assert returned(run(dag), "greet")["succeeded_indexes"] == "0-2"
+
+
 def test_a_manifest_gets_its_variables() -> None:
     (dag,) = load(DAGS / "manifest_with_variables.py").values()
 
