@@ -8,6 +8,7 @@ import getpass
 from typing import TYPE_CHECKING, Any
 
 from airflow_batchjob.cli.cluster import cluster_options, settings_of
+from airflow_batchjob.core.wording import counted
 
 if TYPE_CHECKING:
     from airflow_batchjob.supervisor.rerun import RerunRequest
@@ -40,8 +41,8 @@ def run(args: argparse.Namespace) -> int:
     asked = asyncio.run(_ask(args))
     text, left_out = asked.indexes.cut(_MOST_BYTES_SHOWN)
     print(
-        f"# Job {asked.job}: {asked.indexes.count:,} of {asked.completions:,} indexes will run: "
-        f"{text}{',…' if left_out else ''}; {asked.succeeded:,} have succeeded so far"
+        f"# Job {asked.job}: {asked.indexes.count:,} of {counted(asked.completions, 'index', 'indexes')} "
+        f"will run: {text}{',…' if left_out else ''}; {asked.succeeded:,} have succeeded so far"
     )
     print("# They run once its task is cleared:")
     print(asked.then)

@@ -13,6 +13,7 @@ from fractions import Fraction
 from typing import Any, TypeAlias
 
 from airflow_batchjob.core.errors import Problem
+from airflow_batchjob.core.wording import counted
 
 Count: TypeAlias = int | str
 """A whole number, or its text as Jinja renders it."""
@@ -131,7 +132,9 @@ def threshold_problems(
     allowed = _resolved(floor_of, max_failed_indexes, completions)
     needed = _resolved(ceiling_of, min_succeeded, completions)
     problems = [
-        Problem(field, value, f"more than the {completions} completions", f"Give {completions} or less")
+        Problem(
+            field, value, f"more than {counted(completions, 'completion')}", f"Give {completions} or less"
+        )
         for field, value, number in (
             (fuse_field, max_failed_indexes, allowed),
             ("min_succeeded", min_succeeded, needed),
@@ -145,7 +148,10 @@ def threshold_problems(
         f"the Job would end at the {_ordinal(allowed + 1)} failed index, when "
         f"min_succeeded={min_succeeded!r} ({needed} of {completions}) can still be met"
     )
-    mend = f"Allow {spare} failed indexes or more, or ask for {completions - allowed} successes or more"
+    mend = (
+        f"Allow {counted(spare, 'failed index', 'failed indexes')} or more, "
+        f"or ask for {counted(completions - allowed, 'success', 'successes')} or more"
+    )
     return [Problem(fuse_field, max_failed_indexes, why, mend)]
 
 

@@ -17,6 +17,7 @@ from typing import Any
 from airflow_batchjob.core.job import Job
 from airflow_batchjob.core.pods import ContainerStatus, Lifecycle, Pod, lifecycle_of
 from airflow_batchjob.core.status import read_status
+from airflow_batchjob.core.wording import counted
 
 LONGEST_DETAIL = 400  # characters
 NODE_SILENT_AFTER = timedelta(minutes=5)  # a deletion timestamp has the grace period in it
@@ -255,7 +256,7 @@ def _diagnosis(category: Category, summary: str, detail: str, pods: int) -> Diag
 
 
 def _pods(count: int) -> str:
-    return "1 pod" if count == 1 else f"{count:,} pods"
+    return counted(count, "pod")
 
 
 def _do(count: int, one: str, many: str) -> str:

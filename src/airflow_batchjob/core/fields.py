@@ -7,6 +7,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from airflow_batchjob.core.errors import Problem
+from airflow_batchjob.core.wording import counted
 
 
 def _names(text: str) -> frozenset[str]:
@@ -207,5 +208,5 @@ def _plain(name: str) -> str:
 
 def _short(value: Any) -> Any:
     if isinstance(value, Mapping | list | tuple):
-        return f"({len(value)} entries)"
+        return f"({counted(len(value), 'entry', 'entries')})"
     return value if not isinstance(value, str) or len(value) <= 80 else value[:79] + "…"

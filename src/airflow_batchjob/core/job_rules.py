@@ -14,6 +14,7 @@ from typing import Any
 from airflow_batchjob.core.budget import count_problem, whole_number
 from airflow_batchjob.core.errors import Problem, SpecError
 from airflow_batchjob.core.indexes import IndexSet
+from airflow_batchjob.core.wording import counted
 
 _COUNTS = (
     "activeDeadlineSeconds",
@@ -72,8 +73,8 @@ def name_problems(field: str, name: str, *, completions: int | None, indexed: bo
     longest = _LONGEST_LABEL - len(suffix)
     if len(name) > longest:
         room = f" with room for the index suffix {suffix!r}" if suffix else ""
-        why = f"{len(name)} characters, where a Job's name has at most {longest}{room}"
-        yield Problem(field, name, why, f"Shorten it to {longest} characters")
+        why = f"{counted(len(name), 'character')}, where a Job's name has at most {longest}{room}"
+        yield Problem(field, name, why, f"Shorten it to {counted(longest, 'character')}")
 
 
 def number_at(spec: Mapping[str, Any], field: str) -> int | None:
@@ -100,7 +101,7 @@ def _indexed_problems(spec: Mapping[str, Any]) -> Iterator[Problem]:
             "spec.backoffLimitPerIndex", None, why, "Give retries_per_index, or backoffLimitPerIndex"
         )
     if failed is not None and completions and failed > completions:
-        why = f"more than the {completions} completions"
+        why = f"more than {counted(completions, 'completion')}"
         yield Problem("spec.maxFailedIndexes", failed, why, f"Give {completions} or less")
     if failed is not None and failed > MOST_PARALLEL:
         why = f"Kubernetes allows at most {MOST_PARALLEL}"
@@ -224,7 +225,7 @@ def _success_rule_problems(path: str, rule: Mapping[str, Any], completions: int 
     if count is not None and (problem := count_problem(f"{path}.succeededCount", count)):
         yield problem
     elif count is not None and listed is not None and whole_number(count) > listed:
-        why = f"more than the {listed} indexes it is counted over"
+        why = f"more than the {counted(listed, 'index', 'indexes')} it is counted over"
         yield Problem(f"{path}.succeededCount", count, why, f"Give {listed} or less")
 
 

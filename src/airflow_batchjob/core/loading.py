@@ -12,6 +12,7 @@ import yaml
 
 from airflow_batchjob.core.errors import Problem, SpecError
 from airflow_batchjob.core.marks import PREFIX
+from airflow_batchjob.core.wording import counted
 
 API_VERSION = "batch/v1"
 KIND = "Job"
@@ -83,7 +84,7 @@ def check_job(tree: object, *, partial: bool = False) -> dict[str, Any]:
     if tree is None:
         raise SpecError(Problem("manifest", tree, "it is empty", "Give a batch/v1 Job"))
     if isinstance(tree, list):
-        why = f"it is a list of {len(tree)} objects"
+        why = f"it is a list of {counted(len(tree), 'object')}"
         raise SpecError(Problem("manifest", _kind_of(tree), why, "Give the Job alone, without the list"))
     if not isinstance(tree, Mapping):
         mend = "Give the Job's YAML; a file is named by a path that ends in .yaml, .yml or .json"

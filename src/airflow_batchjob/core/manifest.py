@@ -83,9 +83,8 @@ def build(spec: JobSpec, *, default_name: str) -> Built:
     asked = usable(given)
     problems += unmet_items(given.pod, "pod")
     try:
-        if asked is None or any(
-            unmet_items(asked.pod, "pod")
-        ):  # what is built of these would be full of problems that aren't there
+        # What is built of these would be full of problems that aren't there.
+        if asked is None or any(unmet_items(asked.pod, "pod")):
             raise SpecError  # noqa: TRY301 - with what was found so far
         draft = _begin(asked)
     except SpecError as error:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from airflow_batchjob.core.machine import Machine
 from airflow_batchjob.core.shares import Container, Kind
+from airflow_batchjob.core.wording import counted
 
 _TYPED_IN = (
     "guaranteed: requests equal limits and take the machine as it was typed in. A node keeps some for its "
@@ -77,8 +78,8 @@ def packing_notes(sizes: Sequence[PodSize], machine: Machine) -> tuple[str, ...]
         fits = f"1 pod fits one machine ({machine}) by its requests (decided by {scarcest})"
     else:
         fits = (
-            f"{pods} pods fit one machine ({machine}) by their requests (decided by {scarcest}). "
-            f"At their limits they take {uses}"
+            f"{counted(pods, 'pod fits', 'pods fit')} one machine ({machine}) by their requests (decided by "
+            f"{scarcest}). At their limits they take {uses}"
         )
     if machine.guaranteed and not machine.is_allocatable:
         return fits, _TYPED_IN

@@ -34,6 +34,7 @@ from airflow_batchjob.core.stock_out import Scheduling, shortage
 from airflow_batchjob.core.stock_out import look as look_at_scheduling
 from airflow_batchjob.core.verdict import judge, judge_vanished, taken_over
 from airflow_batchjob.core.way_out import FallBack, GiveUp, go_on, leave
+from airflow_batchjob.core.wording import counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,7 +230,7 @@ def _is_leaving(job: Job, phase: Phase, marks: Marks) -> bool:
 
 def _leaving_words(job: Job, marks: Marks, order: Order) -> tuple[Note, ...]:
     terminating = job.status.terminating or 0
-    left = f"; {terminating:,} pods are terminating" if terminating else ""
+    left = f"; {counted(terminating, 'pod is', 'pods are')} terminating" if terminating else ""
     if job.metadata.deletion_timestamp is not None and marks.stop is None:
         return (Note("deleting", f"Job {order.job} is being deleted by someone else{left}", warning=True),)
     status = read_status(job)

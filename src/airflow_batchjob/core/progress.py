@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from airflow_batchjob.core.status import JobStatus, Phase
+from airflow_batchjob.core.wording import counted
 
 WINDOW_SECONDS = 600.0
 LINE_EVERY_SECONDS = 30.0
@@ -164,7 +165,7 @@ def _counts(progress: Progress) -> str:
     if progress.failed:
         parts.append(f"{progress.failed:,} failed")
     if progress.failed_pods:
-        parts.append(f"{progress.failed_pods:,} pods failed")
+        parts.append(f"{counted(progress.failed_pods, 'pod')} failed")
     if progress.remaining:
         parts.append(f"{progress.remaining:,} {'not run' if progress.final else 'left'}")
     return ", ".join(parts)

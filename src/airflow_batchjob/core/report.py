@@ -19,6 +19,7 @@ from airflow_batchjob.core.errors import (
 from airflow_batchjob.core.event import Cause, Order, Outcome, Verdict
 from airflow_batchjob.core.indexes import IndexSet
 from airflow_batchjob.core.verdict import LONGEST_LIST_BYTES
+from airflow_batchjob.core.wording import counted
 
 LONGEST_LIST_IN_EVENT_BYTES = 2_000
 _LONGEST_LIST_IN_TEXT_BYTES = 120
@@ -121,7 +122,7 @@ def failure_text(verdict: Verdict, order: Order, *, may_retry: bool = True) -> s
 def achieved_text(verdict: Verdict) -> str:
     """Return how much was done of what was asked."""
     if verdict.completions is None:
-        return f"{verdict.succeeded:,} pods succeeded"
+        return f"{counted(verdict.succeeded, 'pod')} succeeded"
     if verdict.asked is not None:
         named = f"{verdict.asked_succeeded:,} of {verdict.asked:,} asked, of {verdict.completions:,}"
         return f"{named}; {verdict.succeeded:,} have succeeded in all"

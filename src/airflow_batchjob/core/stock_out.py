@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from airflow_batchjob.core.job import Job
 from airflow_batchjob.core.pods import Lifecycle, Pod, lifecycle_of
+from airflow_batchjob.core.wording import counted
 
 # A pod that ends frees its machine for one that waits: the scheduler gets this long to see it.
 _SETTLING_SECONDS = 60.0
@@ -36,7 +37,7 @@ class Shortage:
 
     def told(self, pending_seconds: int | None) -> str:
         """Say it, with the scheduler's own words."""
-        said = f"{self.unscheduled:,} pods without a machine for {pending_seconds} s"
+        said = f"{counted(self.unscheduled, 'pod')} without a machine for {pending_seconds} s"
         return f"{said}: {self.words.rstrip('.')}" if self.words else said
 
 

@@ -16,6 +16,7 @@ from airflow_batchjob.core.job import Job
 from airflow_batchjob.core.losses import Losses
 from airflow_batchjob.core.notes import Note
 from airflow_batchjob.core.stock_out import Shortage
+from airflow_batchjob.core.wording import counted
 
 LEAST_ENDS_FOR_A_RATE = 10
 """Fewer pods that have ended say nothing about a rate."""
@@ -117,7 +118,7 @@ def go_on(job: Job, plan: Plan, under_way: UnderWay) -> FallBack | Note:
     if left or suspended_at(job) is None:
         return Note(
             "falling-back",
-            f"suspended to move to on-demand: {left:,} pods are still terminating",
+            f"suspended to move to on-demand: {counted(left, 'pod is', 'pods are')} still terminating",
             after_seconds=5.0,
         )
     step = Step.MOVE if plan.in_place else Step.FOLLOW

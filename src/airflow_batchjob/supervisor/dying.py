@@ -10,6 +10,7 @@ from airflow_batchjob.client.protocol import JobClient
 from airflow_batchjob.core.errors import ApiError, ApiUnavailableError, NotFoundError
 from airflow_batchjob.core.job import JobRef
 from airflow_batchjob.core.status import read_status
+from airflow_batchjob.core.wording import counted
 from airflow_batchjob.supervisor.sideways import CONTROLLER_UID
 
 LONGEST_SECONDS = 600.0
@@ -51,7 +52,8 @@ class Dying:
             return str(error)
         if job.metadata.uid != ref.uid or read_status(job).phase.is_final:
             return None
-        return f"{max(job.status.terminating or 0, job.status.active)} pods are still there"
+        left = max(job.status.terminating or 0, job.status.active)
+        return f"{counted(left, 'pod is', 'pods are')} still there"
 
     async def _error(self, ref: JobRef) -> ApiUnavailableError:
         held = "its pods can't be listed"

@@ -22,6 +22,7 @@ from airflow_batchjob.core.job import Job
 from airflow_batchjob.core.marks import read_marks
 from airflow_batchjob.core.status import JobStatus, read_status
 from airflow_batchjob.core.verdict import counts_of, judge
+from airflow_batchjob.core.wording import counted
 
 ENDED, STARTED = "ended", "started"
 
@@ -148,7 +149,8 @@ def _judged(jobs: Jobs, aim: Aim) -> Observation | _Look:
     status = read_status(job)
     failed = _share("max_failed", floor_of, aim.max_failed, status) if aim.max_failed is not None else None
     if failed is not None and status.failed > failed:
-        why = f"{status.failed:,} indexes failed, {failed:,} are allowed (max_failed={aim.max_failed!r})"
+        count = counted(status.failed, "index", "indexes")
+        why = f"{count} failed, {failed:,} are allowed (max_failed={aim.max_failed!r})"
         return Observation(met=False, why=why, verdict=verdict_of(job, Outcome.NOT_MET))
     if aim.until == STARTED:
         return _met(job) if _has_started(job, status) else _Look.WAIT

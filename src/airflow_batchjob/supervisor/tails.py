@@ -17,6 +17,7 @@ from airflow_batchjob.core.indexes import IndexSet
 from airflow_batchjob.core.log_choice import LogChoice
 from airflow_batchjob.core.log_lines import shown
 from airflow_batchjob.core.pods import Pod, index_of
+from airflow_batchjob.core.wording import counted
 from airflow_batchjob.supervisor.logs import last_line, prefix_of
 
 _AT_ONCE = 8
@@ -208,7 +209,8 @@ def _left_out(failed: IndexSet | None, speaking: Sequence[Pod], read: Sequence[P
         count = f"{more_indexes.count:,} more failed indexes"
         yield f"The logs of {count} are left out here: {_cut(more_indexes)}."
     if gone := failed - there:
-        yield f"The pods of {gone.count:,} failed indexes are gone, and their logs: {_cut(gone)}."
+        count = counted(gone.count, "failed index", "failed indexes")
+        yield f"The pods of {count} are gone, and their logs: {_cut(gone)}."
 
 
 def _cut(indexes: IndexSet) -> str:

@@ -217,3 +217,14 @@ def test_bytes_that_are_no_text_are_named(tmp_path, capsys) -> None:
 
     assert main(["render", str(path)]) == 2
     assert "not text in UTF-8" in capsys.readouterr().err
+
+
+def test_the_name_is_one_that_kubernetes_takes_and_its_digits_are_announced(manifest, capsys) -> None:
+    sets = ["--set", "N=2", "--set", "IMAGE=x", "--set", "JOB_NAME=y"]
+
+    code = main(["render", manifest(VARIABLES), *sets, "--name", "Bad_Name!"])
+
+    shown = capsys.readouterr()
+    assert code == 0
+    assert yaml.safe_load(shown.out)["metadata"]["name"] == "bad-name"
+    assert "# when it is sent, ten digits are added to its name, and labels and annotations" in shown.err

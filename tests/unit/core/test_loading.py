@@ -43,7 +43,7 @@ def test_anchors_and_merge_keys_are_understood() -> None:
 NOT_A_JOB = {
     "an empty text": ("", "manifest", "it is empty"),
     "nothing but a comment": ("# a Job\n", "manifest", "it is empty"),
-    "a YAML list": ("- apiVersion: batch/v1\n  kind: Job\n", "manifest", "it is a list of 1 objects"),
+    "a YAML list": ("- apiVersion: batch/v1\n  kind: Job\n", "manifest", "it is a list of 1 object"),
     "a Kubernetes List": ("apiVersion: v1\nkind: List\nitems: []\n", "manifest.kind", "it is a list"),
     "a JobList": ("apiVersion: batch/v1\nkind: JobList\nitems: []\n", "manifest.kind", "it is a list"),
     "two documents": (

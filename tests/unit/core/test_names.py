@@ -23,6 +23,7 @@ from airflow_batchjob.core.names import (
     identify,
     job_name,
     label_value,
+    readable,
 )
 
 ONE = TaskIdentity("default", "sales.daily", "scheduled__2026-01-01T00:00:00+00:00", "load.orders")
@@ -94,6 +95,20 @@ def test_any_stem_makes_a_dns_label_with_room_for_the_index(
     assert "--" not in name
     last_pod = f"{name}-{completions - 1}" if indexed and completions else name
     assert len(last_pod) <= 63
+
+
+@given(st.text(), st.none() | st.integers(0, 2**31 - 1), st.booleans())
+def test_what_people_see_before_it_is_sent_is_the_name_without_its_digits(
+    stem: str, completions: int | None, indexed: bool
+) -> None:
+    mode = "Indexed" if indexed else "NonIndexed"
+    manifest = {"metadata": {"name": stem}, "spec": {"completions": completions, "completionMode": mode}}
+
+    shown = readable(manifest)["metadata"]["name"]
+
+    sent = job_name(stem, ONE.digest, 0, completions=completions, indexed=indexed)
+    assert shown == sent.rpartition("-")[0]
+    assert manifest["metadata"] == {"name": stem}
 
 
 def test_the_stem_is_cut_no_more_than_needed() -> None:
