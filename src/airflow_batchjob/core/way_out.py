@@ -144,13 +144,17 @@ def _reason(plan: Plan, order: Order, losses: Losses | None, short: Shortage | N
         limit, worst = plan.max_losses_per_index, losses.worst
         if limit is not None and worst is not None and worst.losses > limit:
             machines = "machine" if worst.losses == 1 else "machines"
-            words = f"index {worst.index:,} lost {worst.losses:,} {machines}, {limit:,} are allowed"
+            words = f"index {worst.index:,} lost {worst.losses:,} {machines}, {_allowed(limit)}"
             return Reason(why=Why.LOSSES_OF_AN_INDEX, words=words)
         if words := _rate_words(plan, losses):
             return Reason(why=Why.LOSS_RATE, words=words)
     if short is not None:
         return Reason(why=Why.STOCK_OUT, words=short.told(order.pending_seconds))
     return None
+
+
+def _allowed(limit: int) -> str:
+    return f"{limit:,} {'is' if limit == 1 else 'are'} allowed"
 
 
 def _rate_words(plan: Plan, losses: Losses) -> str:
@@ -168,5 +172,5 @@ def _pressed(plan: Plan, losses: Losses) -> str:
     said = f' ("{losses.pressed_words}")' if losses.pressed_words else ""
     return (
         f"index {pressed.index:,} was evicted {pressed.losses:,} times because its node ran low{said}, "
-        f"{limit:,} are allowed. Request what the containers need, or let fewer share a machine"
+        f"{_allowed(limit)}. Request what the containers need, or let fewer share a machine"
     )
