@@ -24,6 +24,7 @@ from airflow_batchjob.core.clocks import (
 )
 from airflow_batchjob.core.diagnosis import diagnose
 from airflow_batchjob.core.event import Cause, Order, Verdict
+from airflow_batchjob.core.failing import failing_notes, is_failing
 from airflow_batchjob.core.job import Job
 from airflow_batchjob.core.losses import Losses
 from airflow_batchjob.core.marks import Marks, read_marks
@@ -140,8 +141,10 @@ def wants_pods(job: Job) -> bool:
 
     As long as all that are active are ready, none waits for a machine or an image.
     """
-    if read_status(job).phase.is_final:
-        return False
+    return not read_status(job).phase.is_final and (_is_held_up(job) or is_failing(job))
+
+
+def _is_held_up(job: Job) -> bool:
     return job.status.active > (job.status.ready or 0) or bool(job.status.terminating)
 
 
@@ -201,7 +204,9 @@ def _remember(look: Look, job: Job, memory: Memory, most_running: int) -> Memory
     if look.pods is not None:
         scheduling = look_at_scheduling(look.pods, scheduling, look.now, most_running)
         return replace(memory, last=job, scheduling=scheduling, pods=look.pods, events=look.events)
-    pods, events = (memory.pods, memory.events) if wants_pods(job) else ((), ())
+    pods, events = (memory.pods, memory.events) if _is_held_up(job) else ((), ())
+    if not pods and is_failing(job):
+        pods = tuple(pod for pod in memory.pods if pod.status.phase == "Failed")
     return replace(memory, last=job, scheduling=scheduling, pods=pods, events=look.events or events)
 
 
@@ -209,7 +214,7 @@ def _wait(seen: _Seen, notes: tuple[Note, ...], *, due_at: float = float("inf"))
     job, timed, look, order, memory = seen
     at = datetime.fromtimestamp(look.now, tz=timezone.utc)
     diagnoses = map(note_of, diagnose(job, memory.pods, memory.events, now=at))
-    saying = say((*look.notes, *notes, *diagnoses), memory.held, look.now)
+    saying = say((*look.notes, *notes, *failing_notes(job, memory.pods), *diagnoses), memory.held, look.now)
     ends = [saying.again_at, due_at]
     if order.wall_clock_end is not None:
         ends.append(order.wall_clock_end)

@@ -38,7 +38,7 @@ class Progress:
     running: int = 0
     not_ready: int = 0  # pods that wait for a machine, start, or have partly ended
     failed: int = 0
-    failed_pods: int = 0  # of a Job that is not indexed: each may have been replaced
+    failed_pods: int = 0  # where more than indexes have failed: each may have been replaced
     suspended: bool = False
     final: bool = False
     samples: Sequence[Sample] = ()
@@ -98,7 +98,7 @@ class Progress:
             running=min(status.ready, active_pods),
             not_ready=max(0, active_pods - status.ready),
             failed=status.failed,
-            failed_pods=0 if status.indexed else status.failed_pods,
+            failed_pods=0 if status.indexed and status.failed_pods <= status.failed else status.failed_pods,
             suspended=suspended,
             final=status.phase.is_final,
             samples=_with(self.samples, Sample(active_seconds=active, ended=ended)),

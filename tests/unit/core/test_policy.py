@@ -10,7 +10,9 @@ from airflow_batchjob.core.event import Cause, Order, Outcome
 from airflow_batchjob.core.job import Job
 from airflow_batchjob.core.pods import Pod
 from airflow_batchjob.core.policy import Done, Look, Memory, Stop, Wait, decide, wants_events, wants_pods
+from tests.unit import pods_made
 from tests.unit.core.made import NOW, complete, condition, failed, job, order, suspended, unscheduled
+from tests.unit.pods_made import container, exited
 
 STARTED = NOW - 1_000
 STOPPED = {"cause": "stopped", "words": "by hand", "at": NOW}
@@ -142,6 +144,35 @@ def test_what_an_older_list_showed_goes_when_all_pods_are_ready() -> None:
     assert memory.pods == ()
 
 
+def test_what_all_pods_fail_of_is_said_once_also_between_two_attempts() -> None:
+    asked, pods = order(), (pods_made.pod(0, "Failed", container(terminated=exited(3))), unscheduled())
+    replaced = job(started_at=STARTED, active=3, failed=1)
+    first, memory = decide(Look(job=replaced, now=NOW, pods=pods), asked, Memory())
+    pausing = job(started_at=STARTED, failed=1)
+    second, memory = decide(Look(job=pausing, now=NOW + 20), asked, memory)
+
+    assert isinstance(first, Wait)
+    assert [note.text for note in first.notes if note.key == "failing"] == [
+        "1 pod failed, none succeeded so far: 1x exit 3 in main"
+    ]
+    assert isinstance(second, Wait)
+    assert second.notes == ()
+    assert [pod.status.phase for pod in memory.pods] == ["Failed"]
+
+
+def test_a_lost_pod_is_no_failure_of_the_program() -> None:
+    lost = pods_made.pod(
+        0,
+        "Failed",
+        container(terminated=exited(143)),
+        conditions=[pods_made.condition("DisruptionTarget", reason="DeletionByPodGC")],
+    )
+
+    notes = waited(job(started_at=STARTED, active=3, failed=1), order(), pods=(lost,)).notes
+
+    assert [note for note in notes if note.key == "failing"] == []
+
+
 def test_a_queue_is_named_where_one_holds_the_job() -> None:
     held = waited(job(*suspended(), queue="gpu"), order())
     by_hand = waited(job(*suspended()), order())
@@ -171,6 +202,8 @@ PODS = {
     "all ready": (job(active=3, ready=3), False),
     "one not ready": (job(active=3, ready=2), True),
     "some terminate": (job(terminating=1), True),
+    "some failed, and none succeeded": (job(active=3, ready=3, failed=1), True),
+    "some failed, after others had succeeded": (job(active=3, ready=3, failed=1, succeeded=1), False),
     "ended": (job(*complete(), terminating=1), False),
 }
 

@@ -82,6 +82,14 @@ LINES = {
         after((0, look(done=1, indexed=False, completions=3, failed_pods=2))),
         "1 of 3 done, 0 running, 2 pods failed, 2 left",
     ),
+    "failed pods that are replaced": (
+        after((0, look(completions=3, active=3, failed_pods=3))),
+        "0 of 3 done, 0 running, 3 not ready, 3 pods failed",
+    ),
+    "failed pods of indexes that may fail once": (
+        after((0, look(completions=3, failed=1, failed_pods=1))),
+        "0 of 3 done, 0 running, 1 failed, 2 left",
+    ),
 }
 
 
