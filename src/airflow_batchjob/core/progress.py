@@ -98,7 +98,7 @@ class Progress:
             running=min(status.ready, active_pods),
             not_ready=max(0, active_pods - status.ready),
             failed=status.failed,
-            failed_pods=0 if status.indexed and status.failed_pods <= status.failed else status.failed_pods,
+            failed_pods=_replaced(status) if status.indexed else status.failed_pods,
             suspended=suspended,
             final=status.phase.is_final,
             samples=_with(self.samples, Sample(active_seconds=active, ended=ended)),
@@ -169,6 +169,13 @@ def _counts(progress: Progress) -> str:
     if progress.remaining:
         parts.append(f"{progress.remaining:,} {'not run' if progress.final else 'left'}")
     return ", ".join(parts)
+
+
+def _replaced(status: JobStatus) -> int:
+    """Return how many pods failed, where that says more than how many indexes did."""
+    # In the end those are among them that were killed with the Job.
+    says_more = status.failed_pods > status.failed and not status.phase.is_final
+    return status.failed_pods if says_more else 0
 
 
 def _with(samples: Sequence[Sample], newest: Sample) -> tuple[Sample, ...]:

@@ -86,6 +86,10 @@ LINES = {
         after((0, look(completions=3, active=3, failed_pods=3))),
         "0 of 3 done, 0 running, 3 not ready, 3 pods failed",
     ),
+    "pods that are killed when their Job is stopped": (
+        after((0, look(completions=3, failed_pods=3, phase=Phase.FAILED))),
+        "0 of 3 done, 3 not run",
+    ),
     "failed pods of indexes that may fail once": (
         after((0, look(completions=3, failed=1, failed_pods=1))),
         "0 of 3 done, 0 running, 1 failed, 2 left",
