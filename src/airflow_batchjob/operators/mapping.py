@@ -19,6 +19,7 @@ from airflow_batchjob.core.early import UNKNOWN
 from airflow_batchjob.core.errors import SpecError
 from airflow_batchjob.operators.foreign_names import refuse_foreign_names
 from airflow_batchjob.operators.parameters import airflow_problems, job_problems
+from airflow_batchjob.operators.unknown_names import refuse_unknown_names
 
 if TYPE_CHECKING:
     from airflow_batchjob.operators.batchjob import BatchJobOperator
@@ -41,6 +42,7 @@ class Partial:
 
         def partial(**kwargs: Any) -> OperatorPartial:
             refuse_foreign_names(kwargs)
+            refuse_unknown_names(operator, kwargs)
             made: OperatorPartial = cast("Any", super(self._owner, operator)).partial(**kwargs)
             made._expand_called = True  # else Airflow complains that nobody ever mapped this one  # noqa: SLF001
             _refuse(operator, made.kwargs, may_come=True)
@@ -58,6 +60,7 @@ class CheckedPartial(OperatorPartial):
         """Map over what is given, as every operator does."""
         self._expand_called = True  # or tried
         refuse_foreign_names(mapped_kwargs)
+        refuse_unknown_names(self.operator_class, mapped_kwargs)
         made = super().expand(**mapped_kwargs)
         for case in _cases(mapped_kwargs):
             _refuse(self.operator_class, {**self.kwargs, **case})

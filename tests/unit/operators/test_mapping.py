@@ -91,3 +91,11 @@ def test_a_task_itself_has_no_partial(dag):
 
     with pytest.raises(TypeError):
         task.partial(task_id="u")
+
+
+def test_a_slip_of_the_fingers_is_told_in_partial_and_in_expand():
+    with DAG("d", schedule=None):
+        with pytest.raises(SpecError, match=r"paralelism=2.*Did you mean parallelism="):
+            BatchJobOperator.partial(task_id="t", image="i", paralelism=2)
+        with pytest.raises(SpecError, match=r"complitions=.*Did you mean completions="):
+            BatchJobOperator.partial(task_id="u", image="i").expand(complitions=[1, 2])
