@@ -16,8 +16,8 @@ from airflow_batchjob.operators import parameters, rendering
 from airflow_batchjob.operators.foreign_names import refuse_foreign_names, warn_of_foreign_names
 from airflow_batchjob.operators.mapping import Partial
 from airflow_batchjob.operators.running import Runner
-from airflow_batchjob.operators.unknown_names import refuse_unknown_names
 from airflow_batchjob.tasks import no_useless_retries, push
+from airflow_batchjob.unknown_names import refuse_unknown_names
 
 if TYPE_CHECKING:
     import jinja2

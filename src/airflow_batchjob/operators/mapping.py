@@ -19,7 +19,7 @@ from airflow_batchjob.core.early import UNKNOWN
 from airflow_batchjob.core.errors import SpecError
 from airflow_batchjob.operators.foreign_names import refuse_foreign_names
 from airflow_batchjob.operators.parameters import airflow_problems, job_problems
-from airflow_batchjob.operators.unknown_names import refuse_unknown_names
+from airflow_batchjob.unknown_names import refuse_unknown_names
 
 if TYPE_CHECKING:
     from airflow_batchjob.operators.batchjob import BatchJobOperator

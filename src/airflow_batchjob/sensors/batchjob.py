@@ -12,9 +12,9 @@ from airflow.sdk import BaseSensorOperator, PokeReturnValue
 
 from airflow_batchjob.compat import AirflowSensorTimeout, AirflowSkipException
 from airflow_batchjob.core.errors import JobFailedError
-from airflow_batchjob.operators.unknown_names import refuse_unknown_names
 from airflow_batchjob.sensors import parameters
 from airflow_batchjob.tasks import logger_of, no_useless_retries, push
+from airflow_batchjob.unknown_names import refuse_unknown_names
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
