@@ -70,6 +70,7 @@ class BatchJobTrigger(BaseTrigger):
         super().__init__()  # type: ignore[no-untyped-call]  # Airflow's own isn't annotated
         self.kubernetes_conn_id = kubernetes_conn_id
         self.order = order
+        self._has_seen_end = False
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Return what rebuilds this trigger elsewhere."""
@@ -82,6 +83,7 @@ class BatchJobTrigger(BaseTrigger):
         if self.task_instance is not None:
             ask_early(TaskKey.of(self.task_instance))
         report = await self._report()
+        self._has_seen_end = report.verdict is not None
         if self.task_instance is not None:  # else no scheduler is about
             await hold.over()
         yield TriggerEvent(report.to_payload())  # type: ignore[no-untyped-call]  # Airflow's own isn't annotated
@@ -92,7 +94,7 @@ class BatchJobTrigger(BaseTrigger):
 
     async def cleanup(self) -> None:
         """Below Airflow 3.3, where triggers have no `on_kill`, do its work; else nothing."""
-        if not triggers_are_told_of_kills():
+        if not triggers_are_told_of_kills() and not self._has_seen_end:
             await self._stop_if_ended()
 
     async def _report(self) -> Report:

@@ -1,4 +1,4 @@
-"""Kill hooks where Airflow is slow to tell the task's state."""
+"""When kill hooks ask Airflow for the task's state, and how long they wait for the answer."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any, cast
 import pytest
 from airflow.sdk.execution_time.comms import GetTaskStates, TaskStatesResult
 from airflow.sdk.execution_time.supervisor import set_supervisor_comms
+from airflow.triggers.base import BaseTrigger
 
 from airflow_batchjob import BatchJobOperator
 from airflow_batchjob.compat import TaskDeferred
@@ -62,22 +63,30 @@ class Counting:
         return TaskStatesResult(task_states={self.ti.run_id: {self.ti.task_id: "running"}})
 
 
-@pytest.mark.usefixtures("batchjob_connection")
-def test_the_first_trigger_of_a_process_asks_early(monkeypatch):
-    monkeypatch.setattr(asking, "_asked", [])
-    task, ti, context = prepared(BatchJobOperator, image="none", command=["true"])
-    airflow = Counting(ti)
-
-    async def first(pause: TaskDeferred) -> Any:
-        trigger = BatchJobTrigger(**pause.trigger.serialize()[1])
-        trigger.task_instance = cast("Any", ti)
+async def first_event(pause: TaskDeferred, ti: TaskInstance) -> Any:
+    """Run a trigger as a triggerer does, to its end."""
+    trigger = BatchJobTrigger(**pause.trigger.serialize()[1])
+    trigger.task_instance = cast("Any", ti)
+    try:
         return await anext(trigger.run())
+    finally:
+        await trigger.cleanup()
+
+
+@pytest.mark.usefixtures("batchjob_connection")
+@pytest.mark.parametrize("has_kill_hook", [True, False])
+def test_only_the_first_trigger_of_a_process_asks_where_no_kill_comes(monkeypatch, has_kill_hook):
+    monkeypatch.setattr(asking, "_asked", [])
+    if not has_kill_hook:  # Airflow before 3.3
+        monkeypatch.delattr(BaseTrigger, "on_kill", raising=False)
+    task, ti, context = prepared(BatchJobOperator, image="none", command=["sleep", "1"])
+    airflow = Counting(ti)
 
     with set_supervisor_comms(airflow):
         with pytest.raises(TaskDeferred) as told:
             task.execute(context)
         before = airflow.asked
         for _ in range(2):
-            asyncio.run(first(told.value))
+            asyncio.run(first_event(told.value, ti))
 
     assert airflow.asked - before == 1
