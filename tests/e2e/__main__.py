@@ -26,8 +26,7 @@ class Part:
 
 PARTS = {
     "newest": Part(NEWEST, "postgresql"),
-    "oldest": Part(OLDEST, "postgresql", ("-m", "essential")),
-    "sqlite": Part(NEWEST, "sqlite", ("-m", "on_sqlite")),
+    "oldest": Part(OLDEST, "sqlite", ("-m", "essential")),
 }
 
 

@@ -13,7 +13,7 @@ import psutil
 
 from tests.cluster.processes import Processes, ServerDiedError
 from tests.e2e.postgres import free_port
-from tests.e2e.rest import Rest
+from tests.e2e.rest import Rest, TaskOf
 
 DAGS = Path(__file__).parent / "dags"
 MIGRATE_SECONDS = 150.0
@@ -73,6 +73,7 @@ class Airflow:
             "AIRFLOW__LOGGING__LOGGING_LEVEL": "INFO",
             "AIRFLOW__LOGGING__TRIGGER_LOG_SERVER_PORT": str(free_port()),
             "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(free_port()),
+            "AIRFLOW__BATCHJOB__SECONDS_BEFORE_DEFERRING": "1",
             "NO_PROXY": "127.0.0.1",
             "PATH": f"{python.parent}:{os.environ['PATH']}",
             **{f"AIRFLOW__{name}": value for name, value in QUICK.items()},
@@ -122,18 +123,16 @@ class Airflow:
         if ended.returncode:
             raise ServerDiedError(f"airflow db migrate failed:\n{log.read_text()[-4000:]}")
 
-    def task_log(self, dag_id: str, run_id: str) -> str:
-        """Return what every try of a run's task has logged, worker and triggerer."""
-        return _text_of(self._logs(dag_id, run_id, "*.log"))
+    def task_log(self, task: TaskOf) -> str:
+        """Return what every try of a task has logged, worker and triggerer."""
+        return self._logs(task, "*.log")
 
-    def trigger_log(self, dag_id: str, run_id: str, number: int) -> str:
-        """Return what the triggers of one try have logged."""
-        return _text_of(self._logs(dag_id, run_id, f"attempt={number}.log.trigger.*"))
+    def trigger_log(self, task: TaskOf) -> str:
+        """Return what the triggers of the present try have logged."""
+        return self._logs(task, f"attempt={task.read()['try_number']}.log.trigger.*")
 
-    def _logs(self, dag_id: str, run_id: str, name: str) -> list[Path]:
-        folder = self.folder / "logs" / f"dag_id={dag_id}" / f"run_id={run_id}"
-        return sorted(folder.rglob(name))
-
-
-def _text_of(logs: list[Path]) -> str:
-    return "\n".join(f"--- {path.name}\n{path.read_text(errors='replace')}" for path in logs)
+    def _logs(self, task: TaskOf, name: str) -> str:
+        part = [f"map_index={task.map_index}"] if task.map_index >= 0 else []
+        words = [f"dag_id={task.dag_id}", f"run_id={task.run_id}", f"task_id={task.task_id}", *part]
+        found = sorted(Path(self.folder, "logs", *words).rglob(name))
+        return "\n".join(f"--- {path.name}\n{path.read_text(errors='replace')}" for path in found)

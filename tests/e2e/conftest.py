@@ -37,7 +37,6 @@ LAB = pytest.StashKey[Lab]()
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "essential: runs on the oldest Airflow, too")
-    config.addinivalue_line("markers", "on_sqlite: runs on SQLite, too")
     config.addinivalue_line("markers", "ahead(name): tells how a scenario ended that began at the start")
 
 
@@ -76,6 +75,7 @@ def lab(batchjob_cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[L
         request.config.stash[LAB] = made
         airflow.start()
         yield made
+        assert made.left_over() == []
     finally:
         for name in processes.names():  # nothing of theirs is needed any more, so none is asked to end
             processes.kill(name)

@@ -7,7 +7,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -45,14 +45,18 @@ class Run:
     gate: Path
 
     def jobs(self) -> list[dict[str, Any]]:
-        """Return the Jobs of this run, the oldest first."""
+        """Return the Jobs of this task in this run, the oldest first."""
         path = f"/apis/batch/v1/namespaces/{self.lab.cluster.namespace}/jobs"
-        found = [
-            job
-            for job in self.lab.cluster.reach.ask("GET", path)["items"]
-            if json.loads(job["metadata"]["annotations"].get(TASK, "{}")).get("run_id") == self.task.run_id
-        ]
+        found = [job for job in self.lab.cluster.reach.ask("GET", path)["items"] if self._is_ours(job)]
         return sorted(found, key=lambda job: job["metadata"]["name"])
+
+    def _is_ours(self, job: dict[str, Any]) -> bool:
+        ids = json.loads(job["metadata"]["annotations"].get(TASK, "{}"))
+        return (ids.get("run_id"), ids.get("map_index", -1)) == (self.task.run_id, self.task.map_index)
+
+    def instance(self, map_index: int) -> Run:
+        """Return one instance of a mapped task; all wait for the same gate."""
+        return replace(self, task=replace(self.task, map_index=map_index))
 
     def pods(self) -> list[dict[str, Any]]:
         """Return the pods of these Jobs that have not ended."""
@@ -102,10 +106,7 @@ class Run:
         """Tell whether a triggerer runs the trigger of the present try: it says how far the Job is."""
         if self.task.state != "deferred":
             return False
-        said = self.lab.airflow.trigger_log(
-            self.task.dag_id, self.task.run_id, self.task.read()["try_number"]
-        )
-        return "2 running" in said
+        return "2 running" in self.lab.airflow.trigger_log(self.task)
 
     def wait_for_try(self, number: int) -> None:
         until(f"{self} is in try {number}", lambda: self.task.read()["try_number"] == number)
@@ -131,7 +132,7 @@ class Run:
         return str(mark.get("words", ""))
 
     def log(self) -> str:
-        return self.lab.airflow.task_log(self.task.dag_id, self.task.run_id)
+        return self.lab.airflow.task_log(self.task)
 
     def both_run(self) -> bool:
         return len(self.started()) >= 2
@@ -175,6 +176,15 @@ class Lab:
         self.runs.append(run)
         return run
 
+    def left_over(self) -> list[str]:
+        """Return the Jobs that are not over, of whatever run."""
+        path = f"/apis/batch/v1/namespaces/{self.cluster.namespace}/jobs"
+        return [
+            job["metadata"]["name"]
+            for job in self.cluster.reach.ask("GET", path)["items"]
+            if not is_over(job)
+        ]
+
     @contextmanager
     def shut_out(self) -> Iterator[None]:
         """Let nobody reach the cluster through the connection `kubernetes_outage`."""
@@ -185,4 +195,4 @@ class Lab:
             self.outage.open()
 
     def logs_of_runs(self) -> dict[str, str]:
-        return {str(run): self.airflow.task_log(run.task.dag_id, run.task.run_id) for run in self.runs}
+        return {str(run): self.airflow.task_log(run.task) for run in self.runs}

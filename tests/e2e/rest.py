@@ -70,12 +70,13 @@ class Rest:
 
 @dataclass(frozen=True)
 class TaskOf:
-    """The task `work` of one run."""
+    """A task of one run; one instance where it is mapped."""
 
     rest: Rest
     dag_id: str
     run_id: str
     task_id: str = "work"
+    map_index: int = -1
 
     @property
     def run_path(self) -> str:
@@ -83,7 +84,8 @@ class TaskOf:
 
     @property
     def path(self) -> str:
-        return f"{self.run_path}/taskInstances/{self.task_id}"
+        part = f"/{self.map_index}" if self.map_index >= 0 else ""
+        return f"{self.run_path}/taskInstances/{self.task_id}{part}"
 
     def read(self) -> dict[str, Any]:
         """Return the task instance as Airflow has it now."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 
-@pytest.mark.on_sqlite
 @pytest.mark.essential
 def test_a_deferred_job_succeeds_and_its_result_is_in_xcom(lab):
     run = lab.begin("deferred")

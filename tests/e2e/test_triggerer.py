@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import psutil
 import pytest
 
@@ -10,8 +12,10 @@ from tests.e2e.lab import until
 
 @pytest.mark.essential
 def test_a_killed_triggerer_is_replaced_by_a_new_one(lab):
-    run = lab.begin("deferred")
+    run = lab.begin("sensed")
     run.wait_until_waiting()
+    sensor = replace(run.task, task_id="sensor")
+    until("the sensor is deferred", lambda: sensor.state == "deferred")
     lab.airflow.kill("triggerer")
     run.open_gate()
     until("the Job has ended unseen", lambda: not run.pods())
@@ -20,6 +24,7 @@ def test_a_killed_triggerer_is_replaced_by_a_new_one(lab):
     lab.airflow.start_part("triggerer")
 
     run.wait_for("success")
+    until("the sensor has seen it", lambda: sensor.state == "success")
     run.has_run_once()
 
 

@@ -57,6 +57,22 @@ def test_deleting_its_run_stops_the_job(lab, dag_id):
         run.task.read()
 
 
+@pytest.mark.essential
+def test_marking_one_of_mapped_tasks_stops_its_job_alone(lab):
+    run = lab.begin("mapped")
+    first, second = run.instance(0), run.instance(1)
+    first.wait_until_waiting()
+    second.wait_until_waiting()
+    second.task.mark("failed")
+
+    second.wait_until_over()
+    assert second.stop_reason() == "the task was marked failed"
+    assert first.stop_reason() == ""
+    run.open_gate()
+    first.wait_for("success")
+    first.wait_until_over()
+
+
 @pytest.mark.parametrize("state", ["failed", "success"])
 def test_marking_it_while_it_submits_stops_the_job(lab, state):
     run = lab.begin("slow_submit")

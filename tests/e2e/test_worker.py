@@ -7,7 +7,6 @@ import pytest
 from tests.e2e.lab import until
 
 
-@pytest.mark.on_sqlite
 @pytest.mark.essential
 def test_the_next_try_attaches_after_the_waiting_process_was_killed(lab):
     run = lab.begin("in_worker")

@@ -7,7 +7,7 @@ from typing import Any
 
 from airflow.sdk import DAG
 
-from airflow_batchjob import BatchJobOperator
+from airflow_batchjob import BatchJobOperator, BatchJobSensor
 
 GATED = """
 echo "index $JOB_COMPLETION_INDEX waits"
@@ -17,17 +17,21 @@ exit $(cat "$GATE.$JOB_COMPLETION_INDEX" 2>/dev/null || echo 0)
 """
 
 
+WORK: dict[str, Any] = {
+    "task_id": "work",
+    "image": "none",
+    "command": ["sh", "-c", GATED],
+    "env": {"GATE": "{{ dag_run.conf.gate }}"},
+    "completions": 2,
+    "retries": 2,
+    "retry_delay": timedelta(seconds=1),
+}
+
+
 def gated(dag_id: str, **given: Any) -> None:
     """Make a DAG with one task, `work`, whose Job has two indexes."""
     with DAG(dag_id, schedule=None, max_active_runs=50):
-        BatchJobOperator(
-            task_id="work",
-            image="none",
-            command=["sh", "-c", GATED],
-            env={"GATE": "{{ dag_run.conf.gate }}"},
-            completions=2,
-            **({"retries": 2, "retry_delay": timedelta(seconds=1)} | given),
-        )
+        BatchJobOperator(**(WORK | given))
 
 
 gated("deferred")
@@ -37,3 +41,10 @@ gated("in_worker_through_outage", deferrable=False, kubernetes_conn_id="kubernet
 gated("slow_submit", kubernetes_conn_id="kubernetes_slow")
 gated("timed", execution_timeout=timedelta(seconds=40), retries=0)
 gated("timed_in_worker", execution_timeout=timedelta(seconds=40), retries=0, deferrable=False)
+
+with DAG("mapped", schedule=None):
+    BatchJobOperator.partial(**WORK).expand(labels=[{"part": "first"}, {"part": "second"}])
+
+with DAG("sensed", schedule=None):
+    BatchJobOperator(**WORK)
+    BatchJobSensor(task_id="sensor", of_task="work", until="100%", retries=2)
