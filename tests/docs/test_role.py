@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import yaml
 
 from airflow_batchjob.client import requests
+from airflow_batchjob.core.rights import RIGHTS, role_yaml
 
 if TYPE_CHECKING:
     from airflow_batchjob.client.requests import Call
@@ -47,3 +48,14 @@ def test_the_role_is_what_the_client_needs() -> None:
     allowed = {(resource, verb) for rule in rules for resource in rule["resources"] for verb in rule["verbs"]}
 
     assert allowed == set(map(needs, CALLS))
+
+
+def test_the_role_of_the_pages_is_the_one_that_doctor_prints() -> None:
+    assert ROLE.read_text() == role_yaml()
+
+
+def test_every_right_is_given_by_the_role_or_is_of_the_whole_cluster() -> None:
+    rules = yaml.safe_load(role_yaml())["rules"]
+    given = {(resource, verb) for rule in rules for resource in rule["resources"] for verb in rule["verbs"]}
+
+    assert {(right.resource, right.verb) for right in RIGHTS if right.in_namespace} == given

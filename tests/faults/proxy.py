@@ -137,6 +137,8 @@ class FaultProxy:
         account = self.accounts.get(request.headers.get("Authorization", "").removeprefix("Bearer "))
         if account is None:
             return _status(401, "Unauthorized", "Unauthorized")
+        if request.path.endswith("/selfsubjectaccessreviews"):
+            return _review(await request.json(), account)
         doing = doing_of(request)
         self.requests[doing] += 1
         if doing in account.forbidden:
@@ -248,6 +250,14 @@ def doing_of(request: web.Request) -> str:
     if len(parts) > 1:
         return f"get {resource}"
     return f"{'watch' if request.query.get('watch') else 'list'} {resource}"
+
+
+def _review(review: dict[str, Any], account: Account) -> web.Response:
+    """Answer whether an account may do something."""
+    asked = review["spec"]["resourceAttributes"]
+    resource = "/".join(filter(None, (asked["resource"], asked.get("subresource"))))
+    allowed = f"{asked['verb']} {resource}" not in account.forbidden
+    return web.json_response({**review, "status": {"allowed": allowed}}, status=201)
 
 
 def _refusal(fault: Fault) -> web.Response | None:

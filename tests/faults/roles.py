@@ -84,6 +84,10 @@ ASKED = "asked"
 """A file by which a worker says that it has asked its state, and will defer next."""
 
 
+KILLED = {"killed": True}
+"""In place of an event: what a user's action led to is done."""
+
+
 class AirflowInFiles:
     """Answers the one question that kill hooks ask, and who is about to defer."""
 
@@ -171,6 +175,8 @@ class _Triggerer:
                     self._killed.add(key)
                 if key in self._running:
                     self._running[key].cancel()
+                elif what == "kill":
+                    self._orders.send((key, KILLED))
 
     async def _one(self, key: str, arguments: dict[str, Any], of: Try) -> None:
         """Do what Airflow does around a trigger."""
@@ -182,6 +188,7 @@ class _Triggerer:
         except asyncio.CancelledError:
             if key in self._killed:
                 await trigger.on_kill()
+                self._orders.send((key, KILLED))
         except Exception as error:
             logging.getLogger(__name__).exception("trigger %s failed", key)
             self._orders.send((key, {"broken": repr(error)}))

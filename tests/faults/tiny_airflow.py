@@ -26,6 +26,7 @@ from tests.faults.roles import ASKED, Stage, Told, Try, trigger_all, work
 from tests.faults.work import CUTS, SCRIPT, Kind, Plan
 
 LONGEST_TRY_SECONDS = 240.0
+HOOK_SECONDS = 30.0  # as `[triggerer] on_kill_timeout`
 _WORKERS = 12
 _WAITING_WORKERS = 24
 SIDE_RIGHTS = ("list pods", "get pods/log", "list events", "watch pods")
@@ -70,13 +71,17 @@ class Triggerer:
         self._orders: Connection | None = None
         self._child: Child | None = None
         self._ending = False
+        self._in_hooks = 0
+        self._is_dying = False
+        self._sent: set[str] = set()  # triggers that the process of now runs
         self.account: Account = airflow.proxy.account(
             name, forbidden=airflow.forbidden_at_random(f"triggerer {name}"), cut=self.cut
         )
         self._keeping = asyncio.ensure_future(self._keep_up())
 
     def cut(self) -> None:
-        if self._child is not None:
+        if self._child is not None and not self._in_hooks:
+            self._is_dying = True
             self._airflow.seen["a triggerer was killed"] += 1
             self._child.kill()
 
@@ -91,10 +96,29 @@ class Triggerer:
             self._wanted.pop(key, None)
             self._events.pop(key, None)
 
-    def take_away(self, key: str, *, by_user: bool) -> None:
-        """Cancel a trigger: as Airflow does when it moves, or when a user is at it."""
+    def move(self, key: str) -> None:
+        """Cancel a trigger, which runs elsewhere from now on."""
         self._wanted.pop(key, None)
-        self._send("kill" if by_user else "move", key, None)
+        self._send("move", key, None)
+
+    async def kill(self, key: str, arguments: dict[str, Any], of: Try) -> None:
+        """Cancel a trigger because of what a user did; return when its hook has run.
+
+        Airflow tells a triggerer that runs, once: no other hears of it. So it is not killed meanwhile.
+        """
+        self._in_hooks += 1
+        try:
+            while self._orders is None or self._is_dying:  # noqa: ASYNC110  it is being started
+                await asyncio.sleep(0.05)
+            event = self._events[key] = asyncio.get_running_loop().create_future()
+            if key not in self._sent:
+                self._send("run", key, (arguments, of))
+                await asyncio.sleep(0.2)
+            self._send("kill", key, None)
+            await asyncio.wait_for(event, HOOK_SECONDS)
+        finally:
+            self._in_hooks -= 1
+            self._events.pop(key, None)
 
     async def end(self) -> None:
         self._ending = True
@@ -110,6 +134,8 @@ class Triggerer:
             kubeconfig = str(self.account.kubeconfig)
             self._child = Child(trigger_all, theirs, kubeconfig, str(self._airflow.folder), log)
             theirs.close()
+            self._is_dying = False
+            self._sent.clear()
             loop.add_reader(self._orders.fileno(), partial(self._read, self._orders))
             for key, wanted in list(self._wanted.items()):
                 self._send("run", key, wanted)
@@ -120,6 +146,8 @@ class Triggerer:
 
     def _send(self, what: str, key: str, detail: Any) -> None:
         if self._orders is not None:
+            if what == "run":
+                self._sent.add(key)
             with suppress(OSError):  # it has just died: what is wanted is told to the next
                 self._orders.send((what, key, detail))
 
@@ -271,17 +299,23 @@ class TinyAirflow:
             await asyncio.wait([*waiting, user], timeout=rng.uniform(0, 2), return_when="FIRST_COMPLETED")
             if not waiting[0].done():
                 self.seen["a trigger moved"] += 1
-                here.take_away(key, by_user=False)
+                here.move(key)
                 waiting.append(asyncio.ensure_future(there.fires(key, arguments, of)))
         done, _ = await asyncio.wait(
             [*waiting, user], timeout=LONGEST_TRY_SECONDS, return_when="FIRST_COMPLETED"
         )
         events = [one for one in waiting if one in done]
-        by_user = not events and user in done
-        for one, triggerer in zip(waiting, (here, there), strict=False):
+        running = [
+            triggerer for one, triggerer in zip(waiting, (here, there), strict=False) if not one.done()
+        ]
+        for one in waiting:
             one.cancel()
-            if one not in done:
-                triggerer.take_away(key, by_user=by_user)
+        await asyncio.gather(*waiting, return_exceptions=True)
+        if not events and user in done:
+            await asyncio.gather(*(triggerer.kill(key, arguments, of) for triggerer in running))
+        else:
+            for triggerer in running:
+                triggerer.move(key)
         if not done:
             raise TimeoutError(f"the trigger of {key} did not fire")
         return events[0].result() if events else None

@@ -21,7 +21,7 @@ from airflow_batchjob.core.errors import (
     TaskCutError,
 )
 
-COMMANDS = ("render", "run", "rerun", "local")
+COMMANDS = ("render", "run", "rerun", "doctor", "local")
 
 EXIT_FAILED = 1
 EXIT_PROBLEMS = 2

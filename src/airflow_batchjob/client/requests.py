@@ -147,5 +147,56 @@ def follow_log(
     )
 
 
+def access_review(namespace: str, *, group: str, resource: str, verb: str) -> Call:
+    """May this account? `namespace` "": on the whole cluster; `resource` also a subresource ("pods/log")."""
+    kind, _, subresource = resource.partition("/")
+    asked = {
+        "group": group,
+        "namespace": namespace,
+        "resource": kind,
+        "subresource": subresource,
+        "verb": verb,
+    }
+    attributes = _given(asked)
+    return Call(
+        what=f"ask whether it may {verb} {resource}",
+        method="POST",
+        path="/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
+        body={
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SelfSubjectAccessReview",
+            "spec": {"resourceAttributes": attributes},
+        },
+    )
+
+
+def who_am_i() -> Call:
+    return Call(
+        what="ask who it is",
+        method="POST",
+        path="/apis/authentication.k8s.io/v1/selfsubjectreviews",
+        body={"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"},
+    )
+
+
+def server_version() -> Call:
+    return Call(what="ask the server's version", method="GET", path="/version")
+
+
+def get_namespace(name: str) -> Call:
+    return Call(what=f"get Namespace {name}", method="GET", path=f"/api/v1/namespaces/{quote(name, safe='')}")
+
+
+def group(name: str) -> Call:
+    """Which versions of an API group are served; a 404 is an answer, too."""
+    return Call(what=f"look for the API {name}", method="GET", path=f"/apis/{name}")
+
+
+def list_custom(api: str, namespace: str, kind: str) -> Call:
+    """All of a kind of another API, e.g. "kueue.x-k8s.io/v1beta1"."""
+    where = f"/apis/{api}/namespaces/{quote(namespace, safe='')}/{kind}"
+    return Call(what=f"list {kind} in {namespace}", method="GET", path=where)
+
+
 def _given(selector: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in selector.items() if value}

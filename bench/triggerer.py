@@ -1,0 +1,292 @@
+"""What thousands of waiting Jobs cost a triggerer, beside the Kubernetes provider's own trigger.
+
+Requests per minute, bytes per trigger, and how long after its Job's end a trigger fires. The cluster
+is the local one; its Jobs are held by a controller that does not exist, so that only the bench ends
+them. Each kind of trigger runs in a process of its own.
+
+Run: ``python bench/triggerer.py [--jobs 5000] [--theirs 200] [--minutes 2]``
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import multiprocessing
+import os
+import statistics
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from airflow_batchjob.local.cluster import LocalCluster
+from airflow_batchjob.local.kubeconfig import airflow_connection
+
+NAMESPACE = "default"
+ENDED_PER_SECOND = 50
+SETTLING_SECONDS = 20.0
+_LONGEST_SECONDS = 900.0
+_CONNECTION = "AIRFLOW_CONN_KUBERNETES_DEFAULT"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """What was measured of one kind of trigger."""
+
+    triggers: int
+    requests_per_minute: float
+    bytes_per_trigger: float
+    p50_seconds: float
+    p99_seconds: float
+    processor_share: float  # of one core, while nothing happens
+
+    def line(self, name: str) -> str:
+        """Return the figures as one line."""
+        return (
+            f"{name:10} {self.triggers:5} triggers: {self.requests_per_minute:8.1f} requests/min, "
+            f"{self.bytes_per_trigger / 1024:7.1f} KiB each, fires {self.p50_seconds:.3f} s (half) and "
+            f"{self.p99_seconds:.3f} s (99 %) after the end, {100 * self.processor_share:.1f} % of a core"
+        )
+
+
+def resident_bytes() -> int:
+    """Return what this process holds of memory."""
+    import psutil
+
+    return int(psutil.Process().memory_info().rss)
+
+
+def our_trigger(name: str, uid: str) -> Any:
+    """Return the product's trigger of one Job."""
+    from airflow_batchjob.core.event import Order
+    from airflow_batchjob.core.job import JobRef
+    from airflow_batchjob.triggers.batchjob import BatchJobTrigger
+
+    order = Order(
+        job=JobRef(NAMESPACE, name, uid),
+        identity=name,
+        generation=0,
+        holder="bench",
+        completions=1,
+        indexed=True,
+        logs="none",
+    )
+    return BatchJobTrigger(kubernetes_conn_id="kubernetes_default", order=order.to_json_types())
+
+
+def their_trigger(name: str, _uid: str) -> Any:
+    """Return the provider's trigger of one Job, with its own defaults."""
+    from airflow.providers.cncf.kubernetes.triggers.job import KubernetesJobTrigger
+
+    return KubernetesJobTrigger(
+        job_name=name,
+        job_namespace=NAMESPACE,
+        pod_names=[],
+        pod_namespace=NAMESPACE,
+        base_container_name="main",
+        kubernetes_conn_id="kubernetes_default",
+    )
+
+
+KINDS: dict[str, Callable[[str, str], Any]] = {"ours": our_trigger, "provider's": their_trigger}
+
+
+def triggerer(kind: str, jobs: list[tuple[str, str]], connection: str, told: Connection) -> None:
+    """Run the triggers of `jobs` in this process; tell what they cost, and when each fires."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # logs are printed: both kinds' go the same way
+    os.environ[_CONNECTION] = connection
+
+    async def run() -> None:
+        make = KINDS[kind]
+        async for _ in _first_of(make("warm-up", "none")):  # imports, TLS: paid once, whatever the number
+            pass
+        before = resident_bytes()
+
+        async def fires(name: str, uid: str) -> None:
+            async for _ in make(name, uid).run():
+                told.send(("fired", name, time.time()))
+
+        tasks = [asyncio.ensure_future(fires(name, uid)) for name, uid in jobs]
+        await asyncio.sleep(SETTLING_SECONDS + len(jobs) / 500)
+        told.send(("settled", (resident_bytes() - before) / len(jobs), time.process_time()))
+        while not told.poll():  # noqa: ASYNC110  the other side tells when it has counted
+            await asyncio.sleep(0.2)
+        told.send(("counted", told.recv(), time.process_time()))
+        await asyncio.gather(*tasks)
+
+    asyncio.run(run())
+
+
+async def _first_of(trigger: Any) -> Any:
+    """Run a trigger of a Job that is not there to its end, which may be an error."""
+    try:
+        async for event in trigger.run():
+            yield event
+    except Exception:  # noqa: BLE001  the provider's lets a missing Job escape
+        return
+
+
+class Bench:
+    """A local cluster in this process, whose requests are counted."""
+
+    def __init__(self, cluster: LocalCluster) -> None:
+        self.cluster = cluster
+        self.requests: Counter[str] = Counter()
+        handle = cluster.api.handle
+
+        def counting(request: Any) -> Any:
+            self.requests["watch" if request.query.get("watch") else request.method] += 1
+            return handle(request)
+
+        cluster.api.handle = counting  # no other place sees every request
+
+    def make(self, prefix: str, count: int) -> list[tuple[str, str]]:
+        """Create Jobs that nobody runs; return their names and uids."""
+        made = []
+        for number in range(count):
+            name = f"{prefix}-{number}"
+            metadata = {
+                "name": name,
+                "namespace": NAMESPACE,
+                "labels": {
+                    "app.kubernetes.io/managed-by": "airflow-batchjob",
+                    "airflow-batchjob/identity": name,
+                },
+                "annotations": {"airflow-batchjob/holder": "bench"},
+            }
+            container = {"name": "main", "image": "none", "command": ["true"]}
+            spec = {
+                "managedBy": "bench.example.com/none",
+                "completionMode": "Indexed",
+                "completions": 1,
+                "parallelism": 1,
+                "template": {"spec": {"restartPolicy": "Never", "containers": [container]}},
+            }
+            status = {"active": 1, "ready": 1, "startTime": _now()}
+            job = {"metadata": metadata, "spec": spec, "status": status}
+            stored = self.cluster.store.create("jobs", job)
+            made.append((name, str(stored["metadata"]["uid"])))
+        return made
+
+    def end(self, name: str) -> float:
+        """Let a Job end well; return when."""
+        job = self.cluster.store.get("jobs", NAMESPACE, name)
+        if job is None:
+            raise LookupError(name)
+        done = {"status": "True", "lastTransitionTime": _now()}
+        conditions = [{"type": kind, **done} for kind in ("SuccessCriteriaMet", "Complete")]
+        status = {
+            "startTime": job["status"]["startTime"],
+            "completionTime": _now(),
+            "succeeded": 1,
+            "completedIndexes": "0",
+            "conditions": conditions,
+        }
+        self.cluster.store.update("jobs", {**job, "status": status})
+        return time.time()
+
+    async def measure(self, kind: str, count: int, seconds: float) -> Figures:
+        """Let `count` triggers of one kind wait, then end their Jobs one after the other."""
+        jobs = self.make(f"{'ours' if kind == 'ours' else 'theirs'}-{count}", count)
+        context = multiprocessing.get_context("spawn")
+        here, there = context.Pipe()
+        arguments = (kind, jobs, airflow_connection(self.cluster.kubeconfig), there)
+        process = context.Process(target=triggerer, args=arguments, daemon=True)
+        process.start()
+        try:
+            _, each_bytes, cpu_before = await _told(here)
+            self.requests.clear()
+            await asyncio.sleep(seconds)
+            counted = self.requests.total() if hasattr(Counter, "total") else sum(self.requests.values())
+            here.send(counted)
+            _, _, cpu_after = await _told(here)
+            delays = await self._end_all(jobs, here)
+        finally:
+            process.kill()
+            process.join()
+        return Figures(
+            triggers=count,
+            requests_per_minute=counted * 60 / seconds,
+            bytes_per_trigger=each_bytes,
+            p50_seconds=statistics.median(delays),
+            p99_seconds=sorted(delays)[int(len(delays) * 0.99) - 1],
+            processor_share=(cpu_after - cpu_before) / seconds,
+        )
+
+    async def _end_all(self, jobs: list[tuple[str, str]], told: Connection) -> list[float]:
+        ended: dict[str, float] = {}
+        fired: dict[str, float] = {}
+
+        async def end() -> None:
+            loop = asyncio.get_running_loop()
+            began = loop.time()
+            for number, (name, _) in enumerate(jobs):
+                ended[name] = self.end(name)
+                await asyncio.sleep(max(0.0, began + (number + 1) / ENDED_PER_SECOND - loop.time()))
+
+        ending = asyncio.ensure_future(end())
+        while len(fired) < len(jobs):
+            _, name, when = await _told(told)
+            fired[name] = when
+        await ending
+        return [fired[name] - ended[name] for name in ended]
+
+
+async def _told(connection: Connection) -> tuple[Any, ...]:
+    """Return what the other process tells next."""
+    loop, ready = asyncio.get_running_loop(), asyncio.Event()
+    if not connection.poll():
+        loop.add_reader(connection.fileno(), ready.set)
+        try:
+            await asyncio.wait_for(ready.wait(), _LONGEST_SECONDS)
+        finally:
+            loop.remove_reader(connection.fileno())
+    found: tuple[Any, ...] = connection.recv()
+    return found
+
+
+def _now() -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
+async def main(ours: int, theirs: int, minutes: float) -> None:
+    """Measure both and print the figures, then the ratios."""
+    found: dict[str, Figures] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        async with LocalCluster(Path(folder)) as cluster:
+            bench = Bench(cluster)
+            for kind, count in (("ours", ours), ("provider's", theirs)):
+                if count:
+                    found[kind] = await bench.measure(kind, count, 60 * minutes)
+                    print(found[kind].line(kind), flush=True)
+    if len(found) < len(KINDS):
+        return
+    mine, other = found.values()
+    if not mine.requests_per_minute:
+        print("ours asked nothing in that time: count for longer (--minutes 5)")
+        return
+    asked = other.requests_per_minute / other.triggers / (mine.requests_per_minute / mine.triggers)
+    if other.triggers != mine.triggers:
+        print(
+            f"The provider's polls: {mine.triggers} of its triggers would not fit this machine's processor."
+        )
+    print(
+        f"per trigger, the provider's asks {asked:.0f} times as often, holds "
+        f"{other.bytes_per_trigger / mine.bytes_per_trigger:.1f} times the memory, and fires "
+        f"{other.p99_seconds / mine.p99_seconds:.0f} times as late (99 %)"
+    )
+    print(json.dumps({kind: one.requests_per_minute for kind, one in found.items()}))
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--jobs", type=int, default=5000, help="that our triggers wait for")
+    parser.add_argument("--theirs", type=int, default=200, help="that the provider's wait for; 0: none")
+    parser.add_argument("--minutes", type=float, default=2.0, help="of counting requests")
+    given = parser.parse_args()
+    asyncio.run(main(given.jobs, given.theirs, given.minutes))
