@@ -17,6 +17,7 @@ MAIN = "main.go"
 VERSION_PACKAGES = ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version")
 BUILD_SECONDS = 45 * 60
 STRIPPED = ("-trimpath", "-ldflags=-s -w")
+KWOK_STAGES = ("node/fast", "node/heartbeat", "pod/fast")
 KWOK_PACKAGE = "sigs.k8s.io/kwok/cmd/kwok"
 
 
@@ -51,7 +52,25 @@ def build_kwok() -> Path:
     """
     sources = (HERE / "kwok" / "go.mod", HERE / "kwok" / "go.sum")
     folder = cache_folder() / f"kwok-{_digest(sources, STRIPPED)}"
-    return _built(folder / "kwok", sources, STRIPPED, KWOK_PACKAGE, "kwok (2 to 5 minutes)")
+    binary = _built(folder / "kwok", sources, STRIPPED, KWOK_PACKAGE, "kwok (2 to 5 minutes)")
+    if not (stages := kwok_stages(binary)).exists():
+        where = ["go", "list", "-mod=readonly", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/kwok"]
+        done = subprocess.run(
+            where, cwd=HERE / "kwok", capture_output=True, text=True, check=True, timeout=60
+        )
+        module = Path(done.stdout.strip()) / "kustomize" / "stage"
+        parts = [
+            part
+            for name in KWOK_STAGES
+            for part in sorted((module / name).glob(f"{name.split('/')[0]}-*.yaml"))
+        ]
+        stages.write_text("---\n".join(part.read_text() for part in parts))
+    return binary
+
+
+def kwok_stages(binary: Path) -> Path:
+    """Return the file that tells kwok what its nodes and pods go through: kwok's own, of its module."""
+    return binary.with_name("stages.yaml")
 
 
 def _built(binary: Path, sources: tuple[Path, ...], flags: tuple[str, ...], package: str, what: str) -> Path:

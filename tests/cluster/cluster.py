@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TextIO
 
-from tests.cluster.build import VERSIONS, MissingToolError, build, build_kwok, cache_folder
+from tests.cluster.build import VERSIONS, MissingToolError, build, build_kwok, cache_folder, kwok_stages
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.node import Node, NodeSpec
 from tests.cluster.processes import ServerDiedError
@@ -40,6 +40,7 @@ class Cluster:
         self.folder = folder
         self.plane = ControlPlane(folder)
         self.nodes = {spec.name: Node(self.plane, spec) for spec in nodes}
+        self._mourned: set[str] = set()
 
     @property
     def kubeconfig(self) -> Path:
@@ -66,9 +67,10 @@ class Cluster:
             node.forget()
 
     def check(self) -> None:
-        """Raise ServerDiedError if a server has ended that nobody stopped."""
+        """Raise ServerDiedError if a server has ended that nobody stopped; once for each."""
         processes = self.plane.processes
-        if dead := processes.dead():
+        if dead := [name for name in processes.dead() if name not in self._mourned]:
+            self._mourned.update(dead)
             shown = "\n".join(f"{name} has died. Its last lines:\n{processes.tail_of(name)}" for name in dead)
             raise ServerDiedError(shown)
 
@@ -104,10 +106,11 @@ class Cluster:
         """
         processes = self.plane.processes
         if "kwok" not in processes.names():
+            kwok = build_kwok()
             processes.start(
                 "kwok",
                 [
-                    build_kwok(), f"--kubeconfig={self.kubeconfig}", f"--config={os.devnull}",
+                    kwok, f"--kubeconfig={self.kubeconfig}", f"--config={kwok_stages(kwok)}",
                     "--manage-nodes-with-label-selector=type=kwok",
                 ],
             )  # fmt: skip
