@@ -13,7 +13,7 @@ from typing import Any
 
 import psutil
 
-from airflow_batchjob.core.marks import STOP, TASK
+from airflow_batchjob.core.identity.marks import STOP, TASK
 from airflow_batchjob.testing import Cluster
 from tests.e2e.airflow import Airflow
 from tests.e2e.proxy import Door
