@@ -209,11 +209,11 @@ async def resume_many(kubeconfig: Path, completions: int) -> str:
     """Resume a Job of so many indexes, every second one done; say what that took."""
     from airflow_batchjob.client.config import ClusterSettings, connect
     from airflow_batchjob.core.event import Order
+    from airflow_batchjob.core.identity.names import TaskIdentity
     from airflow_batchjob.core.indexes import IndexSet
-    from airflow_batchjob.core.manifest import build
-    from airflow_batchjob.core.names import TaskIdentity
-    from airflow_batchjob.core.spec import JobSpec
-    from airflow_batchjob.core.status import read_status
+    from airflow_batchjob.core.reading.status import read_status
+    from airflow_batchjob.core.request.manifest import build
+    from airflow_batchjob.core.request.spec import JobSpec
     from airflow_batchjob.supervisor.request import Request
     from airflow_batchjob.supervisor.stopping import stop
     from airflow_batchjob.supervisor.submit import submit

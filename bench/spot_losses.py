@@ -107,11 +107,11 @@ async def run(policy: Any, indexes: int, rate: float, seed: int) -> SpotCost:
 
 
 def _request(policy: Any, indexes: int) -> Any:
-    from airflow_batchjob.core.capacity import Capacity
-    from airflow_batchjob.core.capacity_profiles import read_profiles
-    from airflow_batchjob.core.manifest import build
-    from airflow_batchjob.core.names import TaskIdentity
-    from airflow_batchjob.core.spec import JobSpec
+    from airflow_batchjob.core.capacity.capacity import Capacity
+    from airflow_batchjob.core.capacity.profiles import read_profiles
+    from airflow_batchjob.core.identity.names import TaskIdentity
+    from airflow_batchjob.core.request.manifest import build
+    from airflow_batchjob.core.request.spec import JobSpec
     from airflow_batchjob.supervisor.request import Request
 
     spec = JobSpec(

@@ -64,7 +64,7 @@ def resident_bytes() -> int:
 def our_trigger(name: str, uid: str) -> Any:
     """Return the product's trigger of one Job."""
     from airflow_batchjob.core.event import Order
-    from airflow_batchjob.core.job import JobRef
+    from airflow_batchjob.core.reading.job import JobRef
     from airflow_batchjob.triggers.batchjob import BatchJobTrigger
 
     order = Order(

@@ -106,9 +106,9 @@ def watch_progress(over: threading.Event) -> None:
     """Look at the newest Job until `over`: one live line on a terminal, else a line now and then."""
     import msgspec
 
-    from airflow_batchjob.core.job import Job
-    from airflow_batchjob.core.progress import Progress, progress_line
-    from airflow_batchjob.core.status import read_status
+    from airflow_batchjob.core.reading.job import Job
+    from airflow_batchjob.core.reading.status import read_status
+    from airflow_batchjob.core.telling.progress import Progress, progress_line
     from airflow_batchjob.local.reach import Reach
 
     reach, progress, said = Reach.by_kubeconfig(CLUSTER / "kubeconfig"), Progress(), time.monotonic()

@@ -13,12 +13,12 @@ from typing_extensions import Self
 
 from airflow_batchjob.client.config import ClusterSettings, connect
 from airflow_batchjob.client.protocol import EventType, JobClient
-from airflow_batchjob.core.capacity_marks import read_capacity
+from airflow_batchjob.core.capacity.losses import kind_of
+from airflow_batchjob.core.capacity.marks import read_capacity
 from airflow_batchjob.core.errors import ApiError
-from airflow_batchjob.core.job import Job
-from airflow_batchjob.core.losses import kind_of
-from airflow_batchjob.core.marks import SELECTOR, read_marks
-from airflow_batchjob.core.pods import Lifecycle, Pod, index_of, lifecycle_of
+from airflow_batchjob.core.identity.marks import SELECTOR, read_marks
+from airflow_batchjob.core.reading.job import Job
+from airflow_batchjob.core.reading.pods import Lifecycle, Pod, index_of, lifecycle_of
 from tools.spot_picture import Ran, Step
 
 AGAIN_SECONDS = 0.2

@@ -9,8 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from airflow_batchjob.core.allocation import Machine
-    from airflow_batchjob.core.capacity import OnDemand, SpotPolicy
+    from airflow_batchjob.core.capacity.capacity import OnDemand, SpotPolicy
     from airflow_batchjob.core.errors import (
         ApiConflictError,
         ApiError,
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
         ThresholdNotMetError,
     )
     from airflow_batchjob.core.indexes import expand_indexes
+    from airflow_batchjob.core.sharing.allocation import Machine
     from airflow_batchjob.operators.batchjob import BatchJobOperator
     from airflow_batchjob.sensors.batchjob import BatchJobSensor
 
@@ -61,9 +61,9 @@ __all__ = [
 _HOMES = {
     "BatchJobOperator": "airflow_batchjob.operators.batchjob",
     "BatchJobSensor": "airflow_batchjob.sensors.batchjob",
-    "Machine": "airflow_batchjob.core.allocation",
-    "OnDemand": "airflow_batchjob.core.capacity",
-    "SpotPolicy": "airflow_batchjob.core.capacity",
+    "Machine": "airflow_batchjob.core.sharing.allocation",
+    "OnDemand": "airflow_batchjob.core.capacity.capacity",
+    "SpotPolicy": "airflow_batchjob.core.capacity.capacity",
     "expand_indexes": "airflow_batchjob.core.indexes",
 }
 

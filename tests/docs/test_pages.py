@@ -40,7 +40,9 @@ def test_a_link_to_nowhere_is_found(tmp_path: Path) -> None:
 def test_make_commands_in_pages_exist() -> None:
     targets = set(re.findall(r"^([a-z][a-z0-9-]*):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     named = {
-        name for page in docs.PAGES for name in re.findall(r"(?:`|^|\n)make ([a-z][a-z0-9-]*)", page.read_text())
+        name
+        for page in docs.PAGES
+        for name in re.findall(r"(?:`|^|\n)make ([a-z][a-z0-9-]*)", page.read_text())
     }
 
     assert named

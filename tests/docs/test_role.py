@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import yaml
 
 from airflow_batchjob.client import requests
-from airflow_batchjob.core.rights import RIGHTS, role_yaml
+from airflow_batchjob.core.rules.rights import RIGHTS, role_yaml
 
 if TYPE_CHECKING:
     from airflow_batchjob.client.requests import Call

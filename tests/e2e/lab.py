@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -111,9 +112,9 @@ class Run:
     def wait_for_try(self, number: int) -> None:
         until(f"{self} is in try {number}", lambda: self.task.read()["try_number"] == number)
 
-    def kill_process(self) -> None:
-        """End the task's own process with SIGKILL, as the kernel does when memory is short."""
-        psutil.Process(self.task.read()["pid"]).kill()
+    def kill_process(self, number: signal.Signals = signal.SIGKILL) -> None:
+        """End the task's own process: with SIGKILL, as the kernel does when memory is short."""
+        psutil.Process(self.task.read()["pid"]).send_signal(number)
 
     def triggerer(self) -> int | None:
         """Return the triggerer that Airflow has given this task's trigger to."""

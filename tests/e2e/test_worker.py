@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import signal
+
 import pytest
 
 from tests.e2e.lab import until
 
 
 @pytest.mark.essential
-def test_the_next_try_attaches_after_the_waiting_process_was_killed(lab):
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_the_next_try_attaches_after_the_waiting_process_was_killed(lab, number):
     run = lab.begin("in_worker")
     run.wait_until_waiting()
-    run.kill_process()
+    run.kill_process(number)
     run.wait_for_try(2)
     run.wait_for("running")
     run.open_gate()

@@ -14,13 +14,13 @@ import yaml
 
 from airflow_batchjob.cli.main import main
 from airflow_batchjob.client.config import ClusterSettings, connect
-from airflow_batchjob.core.budget import Thresholds
 from airflow_batchjob.core.errors import ApiRefusedError
 from airflow_batchjob.core.event import Order, Outcome
-from airflow_batchjob.core.manifest import build
-from airflow_batchjob.core.names import TaskIdentity
-from airflow_batchjob.core.rights import RIGHTS, role_yaml
-from airflow_batchjob.core.spec import JobSpec
+from airflow_batchjob.core.identity.names import TaskIdentity
+from airflow_batchjob.core.request.budget import Thresholds
+from airflow_batchjob.core.request.manifest import build
+from airflow_batchjob.core.request.spec import JobSpec
+from airflow_batchjob.core.rules.rights import RIGHTS, role_yaml
 from airflow_batchjob.supervisor.conclude import conclude
 from airflow_batchjob.supervisor.request import Request
 from airflow_batchjob.supervisor.submit import submit

@@ -22,8 +22,8 @@ from airflow_batchjob.client.kubernetes import KubernetesClient
 from airflow_batchjob.client.transport import Waiting
 from airflow_batchjob.core.errors import ApiRefusedError
 from airflow_batchjob.core.event import Order, Outcome, Verdict
-from airflow_batchjob.core.job import Job
-from airflow_batchjob.core.marks import HOLDER, SELECTOR
+from airflow_batchjob.core.identity.marks import HOLDER, SELECTOR
+from airflow_batchjob.core.reading.job import Job
 from airflow_batchjob.supervisor.pace import Pace
 from airflow_batchjob.supervisor.supervise import supervise
 from airflow_batchjob.testing import Cluster

@@ -10,9 +10,9 @@ import pytest
 
 from airflow_batchjob.core.errors import ForeignJobError
 from airflow_batchjob.core.event import Cause, Outcome
-from airflow_batchjob.core.identity import Again
-from airflow_batchjob.core.names import TaskIdentity
-from airflow_batchjob.core.record import Record
+from airflow_batchjob.core.identity.identity import Again
+from airflow_batchjob.core.identity.names import TaskIdentity
+from airflow_batchjob.core.identity.record import Record
 from airflow_batchjob.supervisor.stopping import stop
 from tests.contract.living import conditions
 from tests.retries.trying import LASTS, Bench, odds, request

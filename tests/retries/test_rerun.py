@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from airflow_batchjob.cli.main import main
+from airflow_batchjob.core.deciding.report import achieved_text
 from airflow_batchjob.core.errors import SpecError
 from airflow_batchjob.core.event import Outcome, Verdict
-from airflow_batchjob.core.identity import Again
-from airflow_batchjob.core.report import achieved_text
+from airflow_batchjob.core.identity.identity import Again
 from airflow_batchjob.supervisor.rerun import RerunRequest, request_rerun
 from tests.retries.trying import LASTS, Bench, odds, request
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from airflow_batchjob.core.deciding.report import error_for
 from airflow_batchjob.core.errors import ApiRefusedError, ThresholdNotMetError
 from airflow_batchjob.core.event import Order, Outcome
-from airflow_batchjob.core.report import error_for
 from airflow_batchjob.supervisor.rerun import request_rerun
 from airflow_batchjob.supervisor.stopping import stop
 from tests.contract.living import conditions

@@ -13,10 +13,10 @@ from typing import Any
 from airflow_batchjob.client.config import ClusterSettings, connect
 from airflow_batchjob.client.protocol import JobClient
 from airflow_batchjob.core.event import Order, Verdict
-from airflow_batchjob.core.manifest import build
-from airflow_batchjob.core.names import TaskIdentity
-from airflow_batchjob.core.record import Record
-from airflow_batchjob.core.spec import JobSpec
+from airflow_batchjob.core.identity.names import TaskIdentity
+from airflow_batchjob.core.identity.record import Record
+from airflow_batchjob.core.request.manifest import build
+from airflow_batchjob.core.request.spec import JobSpec
 from airflow_batchjob.supervisor.conclude import conclude
 from airflow_batchjob.supervisor.request import Request
 from airflow_batchjob.supervisor.submit import submit

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from airflow_batchjob import SpotPolicy
-from airflow_batchjob.core.capacity import Capacity
-from airflow_batchjob.core.capacity_profiles import read_profiles
+from airflow_batchjob.core.capacity.capacity import Capacity
+from airflow_batchjob.core.capacity.profiles import read_profiles
 from airflow_batchjob.supervisor.request import Request
 from tests.contract.asking import Object
 from tests.contract.living import index_of

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from airflow_batchjob.core.pods import INDEX_KEY, Pod
+from airflow_batchjob.core.reading.pods import INDEX_KEY, Pod
 
 START = "2026-03-01T12:00:00Z"
 

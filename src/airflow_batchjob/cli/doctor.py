@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_batchjob.cli.cluster import cluster_options, settings_of
 from airflow_batchjob.core.errors import ApiError, ApiRefusedError, NotFoundError
-from airflow_batchjob.core.rights import RIGHTS, ROLE_NAME, Right, cluster_role_yaml, role_yaml
+from airflow_batchjob.core.rules.rights import RIGHTS, ROLE_NAME, Right, cluster_role_yaml, role_yaml
 
 if TYPE_CHECKING:
     from airflow_batchjob.client.config import ClusterSettings

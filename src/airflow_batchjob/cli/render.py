@@ -24,10 +24,10 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the manifest on standard output, notes on standard error."""
-    from airflow_batchjob.core.early import is_templated
-    from airflow_batchjob.core.manifest import build
-    from airflow_batchjob.core.names import READABLE_NOTE, readable
-    from airflow_batchjob.core.writing import write_yaml
+    from airflow_batchjob.core.identity.names import READABLE_NOTE, readable
+    from airflow_batchjob.core.request.early import is_templated
+    from airflow_batchjob.core.request.manifest import build
+    from airflow_batchjob.core.request.writing import write_yaml
 
     spec = spec_from(args)
     built = build(spec, default_name=default_name(args))

@@ -8,9 +8,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from airflow_batchjob.core.capacity import Capacity, read_choice
+from airflow_batchjob.core.capacity.capacity import Capacity, read_choice
 from airflow_batchjob.core.errors import Problem, SpecError
-from airflow_batchjob.core.spec import JobSpec
+from airflow_batchjob.core.request.spec import JobSpec
 
 STDIN = "-"
 DEFAULTS = "AIRFLOW__BATCHJOB__DEFAULTS"

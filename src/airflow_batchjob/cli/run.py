@@ -26,7 +26,7 @@ from airflow_batchjob.core.errors import ApiError
 if TYPE_CHECKING:
     from airflow_batchjob.client.protocol import JobClient
     from airflow_batchjob.core.event import Order, Verdict
-    from airflow_batchjob.core.manifest import Built
+    from airflow_batchjob.core.request.manifest import Built
     from airflow_batchjob.supervisor.request import Request
 
 EXIT_MET, EXIT_NOT_MET, EXIT_LEFT = 0, 1, 130
@@ -64,8 +64,8 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the Job; return the exit code."""
-    from airflow_batchjob.core.log_choice import read_log_choice
-    from airflow_batchjob.core.manifest import build
+    from airflow_batchjob.core.request.manifest import build
+    from airflow_batchjob.core.telling.log_choice import read_log_choice
 
     built = build(spec_from(args), default_name=default_name(args))
     read_log_choice(args.logs, built.thresholds.completions)  # a bad one is named before anything is sent
@@ -100,8 +100,8 @@ async def _run(args: argparse.Namespace, built: Built) -> int:
 
 
 def _request(args: argparse.Namespace, built: Built) -> Request:
-    from airflow_batchjob.core.marks import COMMAND_LINE
-    from airflow_batchjob.core.names import TaskIdentity
+    from airflow_batchjob.core.identity.marks import COMMAND_LINE
+    from airflow_batchjob.core.identity.names import TaskIdentity
     from airflow_batchjob.supervisor.request import Request
 
     identity = args.id or secrets.token_hex(8)
@@ -174,8 +174,8 @@ class _Running:
 
     async def to_the_end(self, show: Any) -> int:
         """Submit, supervise, conclude; return the exit code."""
+        from airflow_batchjob.core.deciding.report import error_for, result_of
         from airflow_batchjob.core.event import Order, Outcome
-        from airflow_batchjob.core.report import error_for, result_of
         from airflow_batchjob.supervisor.conclude import conclude
         from airflow_batchjob.supervisor.supervise import supervise
 

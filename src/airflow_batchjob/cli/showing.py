@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from airflow_batchjob.core.progress import Progress
+    from airflow_batchjob.core.telling.progress import Progress
 
 Show = Callable[["Progress"], None]
 
@@ -45,7 +45,7 @@ def _on_terminal(log: logging.Logger, title: str) -> Iterator[Show | None]:
     from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as Bars
 
-    from airflow_batchjob.core.progress import progress_line
+    from airflow_batchjob.core.telling.progress import progress_line
 
     console = Console(stderr=True)
     handler = RichHandler(console=console, show_path=False, markup=False, highlighter=NullHighlighter())

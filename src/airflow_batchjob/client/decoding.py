@@ -9,8 +9,8 @@ import msgspec
 from airflow_batchjob.client.errors import Status, error_for_status
 from airflow_batchjob.client.protocol import EventType, WatchEvent
 from airflow_batchjob.core.errors import ApiUnavailableError
-from airflow_batchjob.core.job import Job, Metadata, Read
-from airflow_batchjob.core.pods import Pod
+from airflow_batchjob.core.reading.job import Job, Metadata, Read
+from airflow_batchjob.core.reading.pods import Pod
 
 T = TypeVar("T", Job, Pod)
 V = TypeVar("V")

@@ -18,9 +18,9 @@ from airflow_batchjob.client.protocol import Page, WatchEvent
 from airflow_batchjob.client.requests import Call
 from airflow_batchjob.client.transport import Transport
 from airflow_batchjob.core.errors import ApiConflictError, ExpiredError, NotFoundError
-from airflow_batchjob.core.job import Job
-from airflow_batchjob.core.nodes import NodeObject
-from airflow_batchjob.core.pods import Pod
+from airflow_batchjob.core.reading.job import Job
+from airflow_batchjob.core.reading.nodes import NodeObject
+from airflow_batchjob.core.reading.pods import Pod
 
 T = TypeVar("T", Job, Pod)
 

@@ -12,9 +12,9 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 
-from airflow_batchjob.core.job import Job
-from airflow_batchjob.core.nodes import NodeObject
-from airflow_batchjob.core.pods import Pod
+from airflow_batchjob.core.reading.job import Job
+from airflow_batchjob.core.reading.nodes import NodeObject
+from airflow_batchjob.core.reading.pods import Pod
 
 T = TypeVar("T")
 

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from typing_extensions import Self
 
-from airflow_batchjob.core.job import JobRef
+from airflow_batchjob.core.reading.job import JobRef
 
 
 class _Crossing(msgspec.Struct, frozen=True, kw_only=True):

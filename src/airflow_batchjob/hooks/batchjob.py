@@ -16,8 +16,8 @@ from airflow_batchjob.hooks.connection import capacity_profiles, cluster_setting
 if TYPE_CHECKING:
     from airflow_batchjob.client.config import ClusterSettings
     from airflow_batchjob.client.kubernetes import KubernetesClient
-    from airflow_batchjob.core.capacity import Profiles
-    from airflow_batchjob.core.machine import Machine
+    from airflow_batchjob.core.capacity.capacity import Profiles
+    from airflow_batchjob.core.sharing.machine import Machine
     from airflow_batchjob.supervisor.rerun import RerunRequest
 
 DEFAULT_CONNECTION = "kubernetes_default"

@@ -14,8 +14,8 @@ from airflow_batchjob.core.errors import Problem, SpecError
 
 if TYPE_CHECKING:
     from airflow_batchjob.client.config import ClusterSettings
-    from airflow_batchjob.core.capacity import Profiles
-    from airflow_batchjob.core.machine import Machine
+    from airflow_batchjob.core.capacity.capacity import Profiles
+    from airflow_batchjob.core.sharing.machine import Machine
 
 _PREFIX = "extra__kubernetes__"
 _TRUE = {"true", "1", "yes", "on", "t", "y"}
@@ -61,7 +61,7 @@ def named_machine(name: str, extra: Mapping[str, Any], defaults: str) -> Machine
     Raises:
         SpecError: No machine of that name (all known ones are listed), or one that makes no sense.
     """
-    from airflow_batchjob.core.machine import Machine
+    from airflow_batchjob.core.sharing.machine import Machine
 
     found, _ = _batchjob(extra, defaults)
     machines = found.get("machines") or {}
@@ -79,7 +79,7 @@ def capacity_profiles(extra: Mapping[str, Any], defaults: str) -> Profiles:
     Raises:
         SpecError: What stands under `capacity` makes no sense, or names an unknown preset.
     """
-    from airflow_batchjob.core.capacity_profiles import read_profiles
+    from airflow_batchjob.core.capacity.profiles import read_profiles
 
     found, origin = _batchjob(extra, defaults)
     return read_profiles(found.get("capacity"), origin)

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from airflow_batchjob.client.config import ClusterSettings, connect
 from airflow_batchjob.core.errors import Problem, SpecError
 from airflow_batchjob.core.event import Order, Verdict
-from airflow_batchjob.core.manifest import Built, build
-from airflow_batchjob.core.names import TaskIdentity
-from airflow_batchjob.core.record import Record
+from airflow_batchjob.core.identity.names import TaskIdentity
+from airflow_batchjob.core.identity.record import Record
+from airflow_batchjob.core.request.manifest import Built, build
 from airflow_batchjob.hooks.batchjob import BatchJobHook
 from airflow_batchjob.hooks.instance import warn_of_default_instance
 from airflow_batchjob.operators.parameters import spec_of
@@ -33,8 +33,8 @@ from airflow_batchjob.triggers.killing import PATIENCE_SECONDS
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from airflow_batchjob.core.capacity import Capacity
-    from airflow_batchjob.core.machine import Machine
+    from airflow_batchjob.core.capacity.capacity import Capacity
+    from airflow_batchjob.core.sharing.machine import Machine
     from airflow_batchjob.operators.batchjob import BatchJobOperator
 
 
@@ -145,7 +145,7 @@ def _capacity(given: BatchJobOperator) -> Capacity | None:
     """Return the capacity that is asked for, with the cluster's own names for it."""
     if given.capacity is None:
         return None
-    from airflow_batchjob.core.capacity import Capacity, choice_of
+    from airflow_batchjob.core.capacity.capacity import Capacity, choice_of
 
     choice = choice_of(given.capacity)
     if isinstance(choice, Problem):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from airflow.sdk import BaseOperator
 
 from airflow_batchjob.compat import AirflowSkipException
-from airflow_batchjob.core.spec import NOT_GIVEN, NotGiven
+from airflow_batchjob.core.request.spec import NOT_GIVEN, NotGiven
 from airflow_batchjob.hooks.batchjob import DEFAULT_CONNECTION
 from airflow_batchjob.operators import parameters, rendering
 from airflow_batchjob.operators.foreign_names import refuse_foreign_names, warn_of_foreign_names
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     import jinja2
     from airflow.sdk import Context
 
-    from airflow_batchjob.core.capacity import OnDemand, SpotPolicy
+    from airflow_batchjob.core.capacity.capacity import OnDemand, SpotPolicy
     from airflow_batchjob.core.event import Order, Verdict
-    from airflow_batchjob.core.machine import Machine
+    from airflow_batchjob.core.sharing.machine import Machine
 
 
 class BatchJobOperator(BaseOperator):
@@ -272,7 +272,7 @@ class BatchJobOperator(BaseOperator):
 
     def dry_run(self) -> None:
         """Print the Job that would be sent, as `batchjob render` does."""
-        from airflow_batchjob.core.writing import write_yaml
+        from airflow_batchjob.core.request.writing import write_yaml
         from airflow_batchjob.operators.attempt import built
 
         job = built(self)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_batchjob.client.config import connect
 from airflow_batchjob.compat import AirflowSkipException
+from airflow_batchjob.core.deciding.report import error_for, result_of
 from airflow_batchjob.core.errors import ApiError
 from airflow_batchjob.core.event import Cause, Order, Verdict
-from airflow_batchjob.core.policies import SKIP, read_exit_codes
-from airflow_batchjob.core.report import error_for, result_of
+from airflow_batchjob.core.request.policies import SKIP, read_exit_codes
 from airflow_batchjob.hooks.batchjob import BatchJobHook
 from airflow_batchjob.operators.remembering import keeper
 from airflow_batchjob.supervisor.conclude import conclude

@@ -20,8 +20,8 @@ from airflow_batchjob.compat import (
 )
 from airflow_batchjob.core.errors import DeadlineError, JobFailedError, SpecError, TaskCutError
 from airflow_batchjob.core.event import Cause
-from airflow_batchjob.core.marks import identity_selector, read_marks
-from airflow_batchjob.core.status import read_status
+from airflow_batchjob.core.identity.marks import identity_selector, read_marks
+from airflow_batchjob.core.reading.status import read_status
 from airflow_batchjob.hooks.batchjob import BatchJobHook
 from airflow_batchjob.operators.requesting import holder_of, identity_of
 from airflow_batchjob.operators.running import Runner

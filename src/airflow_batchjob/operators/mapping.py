@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, cast
 from airflow.sdk import BaseOperator
 from airflow.sdk.definitions.mappedoperator import MappedOperator, OperatorPartial
 
-from airflow_batchjob.core.early import UNKNOWN
 from airflow_batchjob.core.errors import SpecError
+from airflow_batchjob.core.request.early import UNKNOWN
 from airflow_batchjob.operators.foreign_names import refuse_foreign_names
 from airflow_batchjob.operators.parameters import airflow_problems, job_problems
 from airflow_batchjob.unknown_names import refuse_unknown_names

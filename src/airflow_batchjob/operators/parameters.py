@@ -6,16 +6,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING
 
-from airflow_batchjob.core.early import UNKNOWN, early_problems, is_templated
 from airflow_batchjob.core.errors import Problem, SpecError
 from airflow_batchjob.core.event import OnFinish
-from airflow_batchjob.core.log_choice import read_log_choice
-from airflow_batchjob.core.spec import JobSpec
+from airflow_batchjob.core.request.early import UNKNOWN, early_problems, is_templated
+from airflow_batchjob.core.request.spec import JobSpec
+from airflow_batchjob.core.telling.log_choice import read_log_choice
 from airflow_batchjob.operators.rendering import is_file_name
 
 if TYPE_CHECKING:
-    from airflow_batchjob.core.capacity import Capacity
-    from airflow_batchjob.core.machine import Machine
+    from airflow_batchjob.core.capacity.capacity import Capacity
+    from airflow_batchjob.core.sharing.machine import Machine
     from airflow_batchjob.operators.batchjob import BatchJobOperator
 
 SPEC_FIELDS = tuple(field.name for field in fields(JobSpec))

@@ -9,7 +9,7 @@ import msgspec
 
 from airflow_batchjob.compat import remember, remembered
 from airflow_batchjob.core.event import Order, Verdict
-from airflow_batchjob.core.record import Record, merged
+from airflow_batchjob.core.identity.record import Record, merged
 from airflow_batchjob.supervisor.conclude import reported_mark
 
 if TYPE_CHECKING:

@@ -12,11 +12,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airflow_batchjob.core.early import is_templated
 from airflow_batchjob.core.errors import Problem, SpecError
-from airflow_batchjob.core.loading import load_manifest
-from airflow_batchjob.core.plain import plain
-from airflow_batchjob.core.variables import substitute
+from airflow_batchjob.core.request.early import is_templated
+from airflow_batchjob.core.request.loading import load_manifest
+from airflow_batchjob.core.request.plain import plain
+from airflow_batchjob.core.request.variables import substitute
 
 if TYPE_CHECKING:
     import jinja2

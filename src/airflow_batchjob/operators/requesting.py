@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_batchjob.compat import incarnation, remembers
 from airflow_batchjob.core.event import OnFinish
-from airflow_batchjob.core.identity import Again
-from airflow_batchjob.core.names import TaskIdentity
+from airflow_batchjob.core.identity.identity import Again
+from airflow_batchjob.core.identity.names import TaskIdentity
 from airflow_batchjob.hooks.instance import instance_name
 from airflow_batchjob.supervisor.request import Request
 from airflow_batchjob.tasks import TaskKey
@@ -16,7 +16,7 @@ from airflow_batchjob.tasks import TaskKey
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from airflow_batchjob.core.manifest import Built
+    from airflow_batchjob.core.request.manifest import Built
     from airflow_batchjob.operators.batchjob import BatchJobOperator
 
 OURS_BEFORE_AIRFLOWS_SECONDS, OURS_BEFORE_AIRFLOWS_SHARE = 10.0, 0.25

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from airflow_batchjob.client.config import connect
 from airflow_batchjob.core.errors import ApiError
-from airflow_batchjob.core.status import read_status
+from airflow_batchjob.core.reading.status import read_status
 from airflow_batchjob.operators.attempt import Attempt, Ended, defer, wait_here
 from airflow_batchjob.operators.leaving import leave_if_ended
 from airflow_batchjob.supervisor.supervise import supervise
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from airflow_batchjob.client.protocol import JobClient
     from airflow_batchjob.core.event import Order
-    from airflow_batchjob.core.job import JobRef
+    from airflow_batchjob.core.reading.job import JobRef
     from airflow_batchjob.operators.batchjob import BatchJobOperator
 
 log = logging.getLogger(__name__)

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from airflow_batchjob.core.early import is_templated
 from airflow_batchjob.core.errors import Problem, SpecError
+from airflow_batchjob.core.request.early import is_templated
 from airflow_batchjob.hooks.batchjob import DEFAULT_CONNECTION
 from airflow_batchjob.supervisor.observe import Aim
 

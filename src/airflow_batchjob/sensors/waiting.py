@@ -9,6 +9,7 @@ import msgspec
 
 from airflow_batchjob.client.config import ClusterSettings, connect
 from airflow_batchjob.compat import AirflowFailException
+from airflow_batchjob.core.deciding.report import result_of
 from airflow_batchjob.core.errors import (
     ApiError,
     ApiUnavailableError,
@@ -16,8 +17,7 @@ from airflow_batchjob.core.errors import (
     OutcomeUnknownError,
     ThresholdNotMetError,
 )
-from airflow_batchjob.core.names import TaskIdentity
-from airflow_batchjob.core.report import result_of
+from airflow_batchjob.core.identity.names import TaskIdentity
 from airflow_batchjob.hooks.batchjob import BatchJobHook
 from airflow_batchjob.hooks.instance import instance_name
 from airflow_batchjob.sensors.parameters import check

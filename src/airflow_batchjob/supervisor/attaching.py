@@ -6,13 +6,13 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from airflow_batchjob.core.capacity_marks import CAPACITY, Why, read_capacity
-from airflow_batchjob.core.clocks import to_send
-from airflow_batchjob.core.job import Job
-from airflow_batchjob.core.marks import DEADLINE, DIGESTS, HOLDER, LOGICAL_DATE, read_marks
-from airflow_batchjob.core.names import identify
-from airflow_batchjob.core.spot_rules import on_demand_from_the_start, plan_of
-from airflow_batchjob.core.way_out import is_last_of_several, last_try_words
+from airflow_batchjob.core.capacity.marks import CAPACITY, Why, read_capacity
+from airflow_batchjob.core.capacity.spot_rules import on_demand_from_the_start, plan_of
+from airflow_batchjob.core.capacity.way_out import is_last_of_several, last_try_words
+from airflow_batchjob.core.deciding.clocks import to_send
+from airflow_batchjob.core.identity.marks import DEADLINE, DIGESTS, HOLDER, LOGICAL_DATE, read_marks
+from airflow_batchjob.core.identity.names import identify
+from airflow_batchjob.core.reading.job import Job
 from airflow_batchjob.supervisor.patches import (
     Operation,
     annotate,

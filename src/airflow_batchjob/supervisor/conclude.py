@@ -13,17 +13,17 @@ import msgspec
 from typing_extensions import assert_never
 
 from airflow_batchjob.client.protocol import JobClient
-from airflow_batchjob.core.attempts import per_index
-from airflow_batchjob.core.capacity_marks import read_capacity
-from airflow_batchjob.core.causes import causes_text
+from airflow_batchjob.core.capacity.marks import read_capacity
+from airflow_batchjob.core.deciding.report import achieved_text
+from airflow_batchjob.core.deciding.verdict import judge
 from airflow_batchjob.core.errors import ApiError, NotFoundError, SpecError
 from airflow_batchjob.core.event import Cause, OnFinish, Order, Outcome, Verdict
+from airflow_batchjob.core.identity.marks import REPORTED, ReportedMark
 from airflow_batchjob.core.indexes import IndexSet
-from airflow_batchjob.core.log_choice import read_log_choice
-from airflow_batchjob.core.marks import REPORTED, ReportedMark
-from airflow_batchjob.core.report import achieved_text
-from airflow_batchjob.core.status import read_status
-from airflow_batchjob.core.verdict import judge
+from airflow_batchjob.core.reading.attempts import per_index
+from airflow_batchjob.core.reading.causes import causes_text
+from airflow_batchjob.core.reading.status import read_status
+from airflow_batchjob.core.telling.log_choice import read_log_choice
 from airflow_batchjob.supervisor.patches import Operation, annotate, if_held, put
 from airflow_batchjob.supervisor.sideways import CONTROLLER_UID
 from airflow_batchjob.supervisor.tails import gather_tails

@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 from airflow_batchjob.client.protocol import JobClient
 from airflow_batchjob.core.errors import ApiError, ApiUnavailableError, NotFoundError
-from airflow_batchjob.core.job import JobRef
-from airflow_batchjob.core.status import read_status
+from airflow_batchjob.core.reading.job import JobRef
+from airflow_batchjob.core.reading.status import read_status
 from airflow_batchjob.core.wording import counted
 from airflow_batchjob.supervisor.sideways import CONTROLLER_UID
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing_extensions import assert_never
 
 from airflow_batchjob.client.protocol import JobClient
-from airflow_batchjob.core.capacity import Kind
-from airflow_batchjob.core.capacity_marks import (
+from airflow_batchjob.core.capacity.capacity import Kind
+from airflow_batchjob.core.capacity.marks import (
     CAPACITY,
     FALL_BACK,
     FELL_BACK,
@@ -22,13 +22,13 @@ from airflow_batchjob.core.capacity_marks import (
     UnderWay,
     read_capacity,
 )
+from airflow_batchjob.core.capacity.placement import CAPACITY_LABEL, FIELDS
+from airflow_batchjob.core.capacity.way_out import FallBack, Step
 from airflow_batchjob.core.errors import ApiError, ApiRefusedError
 from airflow_batchjob.core.event import Order
-from airflow_batchjob.core.job import Job
-from airflow_batchjob.core.marks import UNDER_WAY
-from airflow_batchjob.core.placement import CAPACITY_LABEL, FIELDS
-from airflow_batchjob.core.status import read_status
-from airflow_batchjob.core.way_out import FallBack, Step
+from airflow_batchjob.core.identity.marks import UNDER_WAY
+from airflow_batchjob.core.reading.job import Job
+from airflow_batchjob.core.reading.status import read_status
 from airflow_batchjob.supervisor.following import Following
 from airflow_batchjob.supervisor.patches import (
     Operation,

@@ -13,16 +13,16 @@ from dataclasses import dataclass
 import msgspec
 
 from airflow_batchjob.client.protocol import JobClient
-from airflow_batchjob.core.capacity_marks import FOLLOW_UP, FellBack, LossMark, UnderWay, read_capacity
-from airflow_batchjob.core.clocks import Sent
+from airflow_batchjob.core.capacity.follow_up import follow_up
+from airflow_batchjob.core.capacity.marks import FOLLOW_UP, FellBack, LossMark, UnderWay, read_capacity
+from airflow_batchjob.core.deciding.clocks import Sent
 from airflow_batchjob.core.errors import ApiConflictError, NotFoundError
 from airflow_batchjob.core.event import Cause, Order
-from airflow_batchjob.core.follow_up import follow_up
-from airflow_batchjob.core.identity import newest_first
-from airflow_batchjob.core.job import Job
-from airflow_batchjob.core.marks import STOP, UNDER_WAY, StopMark, identity_selector, read_marks
-from airflow_batchjob.core.resuming import source_to_go_on
-from airflow_batchjob.core.status import read_status
+from airflow_batchjob.core.identity.identity import newest_first
+from airflow_batchjob.core.identity.marks import STOP, UNDER_WAY, StopMark, identity_selector, read_marks
+from airflow_batchjob.core.identity.resuming import source_to_go_on
+from airflow_batchjob.core.reading.job import Job
+from airflow_batchjob.core.reading.status import read_status
 from airflow_batchjob.supervisor.patches import annotate, if_held, put
 from airflow_batchjob.supervisor.resume import Telling, half_made, prepare
 

@@ -17,11 +17,11 @@ from typing import Any
 from typing_extensions import Self
 
 from airflow_batchjob.client.protocol import JobClient
-from airflow_batchjob.core.causes import last_words
 from airflow_batchjob.core.errors import ApiError, ApiRefusedError, NotFoundError
-from airflow_batchjob.core.log_choice import LogChoice, read_log_choice
-from airflow_batchjob.core.log_lines import FreshLines, shown
-from airflow_batchjob.core.pods import ContainerStatus, Pod, index_of
+from airflow_batchjob.core.reading.causes import last_words
+from airflow_batchjob.core.reading.pods import ContainerStatus, Pod, index_of
+from airflow_batchjob.core.telling.log_choice import LogChoice, read_log_choice
+from airflow_batchjob.core.telling.log_lines import FreshLines, shown
 
 MOST_AT_ONCE = 64
 GRACE_SECONDS = 10.0

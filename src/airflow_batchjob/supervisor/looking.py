@@ -17,9 +17,9 @@ import msgspec
 
 from airflow_batchjob.client.protocol import JobClient
 from airflow_batchjob.core.errors import ApiError, NotFoundError
-from airflow_batchjob.core.job import Job
-from airflow_batchjob.core.marks import OURS, identity_selector, read_marks
-from airflow_batchjob.core.status import read_status
+from airflow_batchjob.core.identity.marks import OURS, identity_selector, read_marks
+from airflow_batchjob.core.reading.job import Job
+from airflow_batchjob.core.reading.status import read_status
 from airflow_batchjob.supervisor.observe import newest
 from airflow_batchjob.supervisor.pace import DEFAULT_PACE, Pace
 from airflow_batchjob.supervisor.watch import Subscription, subscribe

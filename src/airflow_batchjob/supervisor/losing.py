@@ -12,15 +12,15 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from airflow_batchjob.client.protocol import JobClient
-from airflow_batchjob.core.capacity_marks import LOSSES, LossMark, read_capacity
-from airflow_batchjob.core.causes import cause_of
-from airflow_batchjob.core.endings import Confidence, Node
+from airflow_batchjob.core.capacity.losses import CUT_OFF_SECONDS, Loss, Losses, is_suspect, loss_of
+from airflow_batchjob.core.capacity.marks import LOSSES, LossMark, read_capacity
 from airflow_batchjob.core.errors import ApiError, NotFoundError
 from airflow_batchjob.core.event import Order, Verdict
 from airflow_batchjob.core.indexes import IndexSet
-from airflow_batchjob.core.job import Job
-from airflow_batchjob.core.losses import CUT_OFF_SECONDS, Loss, Losses, is_suspect, loss_of
-from airflow_batchjob.core.pods import Pod
+from airflow_batchjob.core.reading.causes import cause_of
+from airflow_batchjob.core.reading.endings import Confidence, Node
+from airflow_batchjob.core.reading.job import Job
+from airflow_batchjob.core.reading.pods import Pod
 from airflow_batchjob.supervisor.loss_count import LossCount
 from airflow_batchjob.supervisor.pace import Pace
 from airflow_batchjob.supervisor.patches import Operation, annotate, if_held

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from airflow_batchjob.core.capacity import Signs
-from airflow_batchjob.core.capacity_marks import LossMark, from_ranges, to_ranges
-from airflow_batchjob.core.endings import Confidence, Ending, Node
-from airflow_batchjob.core.job import Job
-from airflow_batchjob.core.losses import Count, Loss, Losses, loss_of
-from airflow_batchjob.core.pods import Lifecycle, Pod, index_of, lifecycle_of, losses_before
+from airflow_batchjob.core.capacity.capacity import Signs
+from airflow_batchjob.core.capacity.losses import Count, Loss, Losses, loss_of
+from airflow_batchjob.core.capacity.marks import LossMark, from_ranges, to_ranges
+from airflow_batchjob.core.reading.endings import Confidence, Ending, Node
+from airflow_batchjob.core.reading.job import Job
+from airflow_batchjob.core.reading.pods import Lifecycle, Pod, index_of, lifecycle_of, losses_before
 
 _MOST_SECONDS = 500  # indexes whose lost time is written onto the Job
 

@@ -14,14 +14,14 @@ from typing import Any, Protocol
 import msgspec
 from typing_extensions import assert_never
 
-from airflow_batchjob.core.budget import ceiling_of, floor_of, is_percentage, share_problem
+from airflow_batchjob.core.deciding.verdict import counts_of, judge
 from airflow_batchjob.core.errors import OutcomeUnknownError, Problem, SpecError
 from airflow_batchjob.core.event import Cause, Outcome, Verdict
-from airflow_batchjob.core.identity import newest_first
-from airflow_batchjob.core.job import Job
-from airflow_batchjob.core.marks import read_marks
-from airflow_batchjob.core.status import JobStatus, read_status
-from airflow_batchjob.core.verdict import counts_of, judge
+from airflow_batchjob.core.identity.identity import newest_first
+from airflow_batchjob.core.identity.marks import read_marks
+from airflow_batchjob.core.reading.job import Job
+from airflow_batchjob.core.reading.status import JobStatus, read_status
+from airflow_batchjob.core.request.budget import ceiling_of, floor_of, is_percentage, share_problem
 from airflow_batchjob.core.wording import counted
 
 ENDED, STARTED = "ended", "started"

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
-from airflow_batchjob.core.clocks import Sent
+from airflow_batchjob.core.deciding.clocks import Sent
 from airflow_batchjob.core.errors import ApiConflictError, ApiError, ApiRefusedError
-from airflow_batchjob.core.job import Job
-from airflow_batchjob.core.marks import DEADLINE, HOLDER
+from airflow_batchjob.core.identity.marks import DEADLINE, HOLDER
+from airflow_batchjob.core.reading.job import Job
 
 Operation: TypeAlias = dict[str, Any]
 

@@ -13,11 +13,11 @@ from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
 from airflow_batchjob.client.protocol import EventType, JobClient
+from airflow_batchjob.core.capacity.placement import CAPACITY_LABEL
 from airflow_batchjob.core.errors import ApiError, ApiRefusedError, ExpiredError
-from airflow_batchjob.core.job import JobRef
-from airflow_batchjob.core.marks import SELECTOR
-from airflow_batchjob.core.placement import CAPACITY_LABEL
-from airflow_batchjob.core.pods import Pod
+from airflow_batchjob.core.identity.marks import SELECTOR
+from airflow_batchjob.core.reading.job import JobRef
+from airflow_batchjob.core.reading.pods import Pod
 from airflow_batchjob.supervisor.pace import Pace
 
 CONTROLLER_UID = "batch.kubernetes.io/controller-uid"

@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from airflow_batchjob.core.budget import Thresholds
-from airflow_batchjob.core.digests import digests
 from airflow_batchjob.core.event import OnFinish, Order
-from airflow_batchjob.core.identity import Again, Asked
-from airflow_batchjob.core.job import JobRef
-from airflow_batchjob.core.names import TaskIdentity
+from airflow_batchjob.core.identity.digests import digests
+from airflow_batchjob.core.identity.identity import Again, Asked
+from airflow_batchjob.core.identity.names import TaskIdentity
+from airflow_batchjob.core.reading.job import JobRef
+from airflow_batchjob.core.request.budget import Thresholds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,14 +7,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from airflow_batchjob.client.protocol import JobClient
-from airflow_batchjob.core.clearing import how_to_clear
 from airflow_batchjob.core.errors import ApiConflictError, NotFoundError, Problem, SpecError
-from airflow_batchjob.core.identity import newest_first
+from airflow_batchjob.core.identity.clearing import how_to_clear
+from airflow_batchjob.core.identity.identity import newest_first
+from airflow_batchjob.core.identity.marks import OURS, RERUN, RerunMark, identity_selector, read_marks
+from airflow_batchjob.core.identity.resuming import asked_indexes, done_indexes
 from airflow_batchjob.core.indexes import IndexSet
-from airflow_batchjob.core.job import Job, JobRef
-from airflow_batchjob.core.marks import OURS, RERUN, RerunMark, identity_selector, read_marks
-from airflow_batchjob.core.resuming import asked_indexes, done_indexes
-from airflow_batchjob.core.status import read_status
+from airflow_batchjob.core.reading.job import Job, JobRef
+from airflow_batchjob.core.reading.status import read_status
 from airflow_batchjob.supervisor.patches import Operation, annotate, put
 
 _KEPT_SECONDS = 24 * 3600

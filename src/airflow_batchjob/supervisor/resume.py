@@ -15,9 +15,7 @@ from typing import Any
 
 from airflow_batchjob.client.protocol import JobClient
 from airflow_batchjob.core.errors import ApiError, ApiRefusedError, ApiUnavailableError, NotFoundError
-from airflow_batchjob.core.indexes import IndexSet
-from airflow_batchjob.core.job import Job, JobRef
-from airflow_batchjob.core.marks import (
+from airflow_batchjob.core.identity.marks import (
     ASSERTED,
     PREPARING,
     QUEUE_LABEL,
@@ -26,7 +24,9 @@ from airflow_batchjob.core.marks import (
     UNDER_WAY,
     read_marks,
 )
-from airflow_batchjob.core.resuming import Source
+from airflow_batchjob.core.identity.resuming import Source
+from airflow_batchjob.core.indexes import IndexSet
+from airflow_batchjob.core.reading.job import Job, JobRef
 from airflow_batchjob.supervisor.patches import (
     Operation,
     drop_annotation,

@@ -14,21 +14,20 @@ from typing import Any
 from typing_extensions import Self
 
 from airflow_batchjob.client.protocol import JobClient
+from airflow_batchjob.core.capacity.losses import Losses
+from airflow_batchjob.core.deciding.policy import wants_events, wants_pods
 from airflow_batchjob.core.errors import ApiError, ApiRefusedError
 from airflow_batchjob.core.event import Order, Outcome, Verdict
-from airflow_batchjob.core.job import Job
-from airflow_batchjob.core.log_choice import read_log_choice
-from airflow_batchjob.core.losses import Losses
-from airflow_batchjob.core.pods import Pod
-from airflow_batchjob.core.policy import wants_events, wants_pods
-from airflow_batchjob.core.status import read_status
+from airflow_batchjob.core.reading.job import Job
+from airflow_batchjob.core.reading.pods import Pod
+from airflow_batchjob.core.reading.status import read_status
+from airflow_batchjob.core.telling.log_choice import read_log_choice
 from airflow_batchjob.supervisor.logs import LogFollower
 from airflow_batchjob.supervisor.losing import Losing
 from airflow_batchjob.supervisor.pace import Pace
 from airflow_batchjob.supervisor.pod_watch import CONTROLLER_UID
 
 __all__ = ["CONTROLLER_UID", "Sideways"]
-
 
 
 class Sideways:

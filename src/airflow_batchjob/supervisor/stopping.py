@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from airflow_batchjob.client.protocol import JobClient
 from airflow_batchjob.core.errors import ApiError, NotFoundError
 from airflow_batchjob.core.event import Cause
-from airflow_batchjob.core.job import Job, JobRef
-from airflow_batchjob.core.marks import HOLDER, STOP, StopMark, read_marks
-from airflow_batchjob.core.status import read_status
+from airflow_batchjob.core.identity.marks import HOLDER, STOP, StopMark, read_marks
+from airflow_batchjob.core.reading.job import Job, JobRef
+from airflow_batchjob.core.reading.status import read_status
 from airflow_batchjob.supervisor.patches import (
     Operation,
     annotate,

@@ -24,7 +24,7 @@ from airflow_batchjob.core.errors import (
     NotFoundError,
 )
 from airflow_batchjob.core.event import Order, Verdict
-from airflow_batchjob.core.identity import (
+from airflow_batchjob.core.identity.identity import (
     Again,
     Attach,
     Decision,
@@ -40,11 +40,11 @@ from airflow_batchjob.core.identity import (
     is_ending,
     newest_first,
 )
-from airflow_batchjob.core.job import Job
-from airflow_batchjob.core.marks import OURS, identity_selector, read_marks
-from airflow_batchjob.core.record import Record
-from airflow_batchjob.core.resuming import Source, half_made_of, kept_text
-from airflow_batchjob.core.status import read_status
+from airflow_batchjob.core.identity.marks import OURS, identity_selector, read_marks
+from airflow_batchjob.core.identity.record import Record
+from airflow_batchjob.core.identity.resuming import Source, half_made_of, kept_text
+from airflow_batchjob.core.reading.job import Job
+from airflow_batchjob.core.reading.status import read_status
 from airflow_batchjob.supervisor.attaching import attach_operations, created_manifest, hold_operations
 from airflow_batchjob.supervisor.dying import Dying
 from airflow_batchjob.supervisor.patches import is_changed_meanwhile

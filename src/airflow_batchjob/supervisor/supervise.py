@@ -1,6 +1,6 @@
 """Look, decide, act, look again, until the verdict.
 
-One coroutine for worker, triggerer and command line. `core.policy` decides; this carries it out.
+One coroutine for worker, triggerer and command line. `core.deciding.policy` decides; this carries it out.
 Every act is guarded and can be cut at any point: whoever starts here again knows what to do from the
 Job alone, and two of them do no harm.
 """
@@ -17,16 +17,16 @@ import msgspec
 from typing_extensions import assert_never
 
 from airflow_batchjob.client.protocol import JobClient
+from airflow_batchjob.core.capacity.way_out import FallBack
+from airflow_batchjob.core.deciding.policy import Decision, Done, Look, Memory, Stop, Wait, decide
 from airflow_batchjob.core.errors import ApiError, NotFoundError
 from airflow_batchjob.core.event import Order, Verdict
-from airflow_batchjob.core.identity import newest_first
-from airflow_batchjob.core.job import Job
-from airflow_batchjob.core.marks import identity_selector, read_marks
-from airflow_batchjob.core.notes import Note
-from airflow_batchjob.core.policy import Decision, Done, Look, Memory, Stop, Wait, decide
-from airflow_batchjob.core.progress import Progress
-from airflow_batchjob.core.status import read_status
-from airflow_batchjob.core.way_out import FallBack
+from airflow_batchjob.core.identity.identity import newest_first
+from airflow_batchjob.core.identity.marks import identity_selector, read_marks
+from airflow_batchjob.core.reading.job import Job
+from airflow_batchjob.core.reading.status import read_status
+from airflow_batchjob.core.telling.notes import Note
+from airflow_batchjob.core.telling.progress import Progress
 from airflow_batchjob.supervisor.falling_back import Leaving
 from airflow_batchjob.supervisor.losing import Losing
 from airflow_batchjob.supervisor.pace import DEFAULT_PACE, Pace

@@ -10,13 +10,13 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from airflow_batchjob.client.protocol import JobClient
-from airflow_batchjob.core.causes import cause_of, newest_failed_pods
-from airflow_batchjob.core.endings import first_failure
 from airflow_batchjob.core.errors import ApiError, ApiRefusedError, NotFoundError
 from airflow_batchjob.core.indexes import IndexSet
-from airflow_batchjob.core.log_choice import LogChoice
-from airflow_batchjob.core.log_lines import shown
-from airflow_batchjob.core.pods import Pod, index_of
+from airflow_batchjob.core.reading.causes import cause_of, newest_failed_pods
+from airflow_batchjob.core.reading.endings import first_failure
+from airflow_batchjob.core.reading.pods import Pod, index_of
+from airflow_batchjob.core.telling.log_choice import LogChoice
+from airflow_batchjob.core.telling.log_lines import shown
 from airflow_batchjob.core.wording import counted
 from airflow_batchjob.supervisor.logs import last_line, prefix_of
 

@@ -10,8 +10,8 @@ from typing import Protocol
 from typing_extensions import Self
 
 from airflow_batchjob.core.errors import ApiError
-from airflow_batchjob.core.job import Job, JobRef
-from airflow_batchjob.core.status import read_status
+from airflow_batchjob.core.reading.job import Job, JobRef
+from airflow_batchjob.core.reading.status import read_status
 
 
 class Feed(Protocol):

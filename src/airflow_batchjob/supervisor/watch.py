@@ -21,8 +21,8 @@ from airflow_batchjob.core.errors import (
     ExpiredError,
     NotFoundError,
 )
-from airflow_batchjob.core.job import Job, JobRef
-from airflow_batchjob.core.marks import SELECTOR
+from airflow_batchjob.core.identity.marks import SELECTOR
+from airflow_batchjob.core.reading.job import Job, JobRef
 from airflow_batchjob.supervisor.pace import DEFAULT_PACE, Pace
 from airflow_batchjob.supervisor.view import Seen, Subscription
 

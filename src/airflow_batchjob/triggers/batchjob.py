@@ -9,9 +9,9 @@ import msgspec
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from airflow_batchjob.compat import AirflowFailException, triggers_are_told_of_kills
+from airflow_batchjob.core.deciding.report import for_event
 from airflow_batchjob.core.errors import ApiUnavailableError, BatchJobError
 from airflow_batchjob.core.event import Cause, Order, Verdict
-from airflow_batchjob.core.report import for_event
 from airflow_batchjob.hooks.batchjob import BatchJobHook
 from airflow_batchjob.hooks.shared import shared_client
 from airflow_batchjob.supervisor.supervise import supervise

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from logging import Logger
 
     from airflow_batchjob.client.protocol import JobClient
-    from airflow_batchjob.core.job import JobRef
+    from airflow_batchjob.core.reading.job import JobRef
 
 # Airflow sends SIGKILL 5 s after SIGTERM; a hook has done its work after 4.
 PATIENCE_SECONDS = 0.5

@@ -8,9 +8,9 @@ from typing import Any
 
 import msgspec
 
-from airflow_batchjob.core.job import Job
-from airflow_batchjob.core.marks import OURS, read_marks
-from airflow_batchjob.core.names import TASK, TaskIdentity
+from airflow_batchjob.core.identity.marks import OURS, read_marks
+from airflow_batchjob.core.identity.names import TASK, TaskIdentity
+from airflow_batchjob.core.reading.job import Job
 from airflow_batchjob.tasks import FINAL_STATES, TaskKey, return_value, task_state
 
 _ASK_SECONDS = 30.0

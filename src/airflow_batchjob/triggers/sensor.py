@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
+from airflow_batchjob.core.deciding.report import for_event
 from airflow_batchjob.core.errors import BatchJobError, JobFailedError
-from airflow_batchjob.core.report import for_event
 from airflow_batchjob.hooks.batchjob import BatchJobHook
 from airflow_batchjob.hooks.shared import shared_client
 from airflow_batchjob.supervisor.looking import Sight, Target, looks

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from logging import Logger
 
-from airflow_batchjob.core.status import read_status
+from airflow_batchjob.core.reading.status import read_status
 from airflow_batchjob.supervisor.observe import Jobs, newest
 
 EVERY_SECONDS = 3_600.0

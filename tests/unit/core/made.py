@@ -9,8 +9,7 @@ from typing import Any
 import msgspec
 
 from airflow_batchjob.core.event import Order
-from airflow_batchjob.core.job import Job, JobRef
-from airflow_batchjob.core.marks import (
+from airflow_batchjob.core.identity.marks import (
     DEADLINE,
     DIGESTS,
     GENERATION,
@@ -20,7 +19,8 @@ from airflow_batchjob.core.marks import (
     REPORTED,
     STOP,
 )
-from airflow_batchjob.core.pods import Pod
+from airflow_batchjob.core.reading.job import Job, JobRef
+from airflow_batchjob.core.reading.pods import Pod
 
 NOW = 1_800_000_000.0
 REF = JobRef("batch", "embed-3f2a", "uid-1")

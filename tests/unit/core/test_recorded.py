@@ -12,13 +12,13 @@ import msgspec
 import pytest
 import yaml
 
-from airflow_batchjob.core.causes import causes_text
-from airflow_batchjob.core.diagnosis import Category, diagnose
-from airflow_batchjob.core.endings import Ending, ending_of
-from airflow_batchjob.core.job import Job
-from airflow_batchjob.core.lifecycle import states_of
-from airflow_batchjob.core.pods import Lifecycle, Pod, failures_before, lifecycle_of, losses_before
-from airflow_batchjob.core.status import Phase, read_status
+from airflow_batchjob.core.reading.causes import causes_text
+from airflow_batchjob.core.reading.diagnosis import Category, diagnose
+from airflow_batchjob.core.reading.endings import Ending, ending_of
+from airflow_batchjob.core.reading.job import Job
+from airflow_batchjob.core.reading.lifecycle import states_of
+from airflow_batchjob.core.reading.pods import Lifecycle, Pod, failures_before, lifecycle_of, losses_before
+from airflow_batchjob.core.reading.status import Phase, read_status
 
 Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 FOLDER = Path(__file__).parents[2] / "data" / "jobs"

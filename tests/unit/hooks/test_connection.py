@@ -6,7 +6,7 @@ import pytest
 
 from airflow_batchjob.client.config import ClusterSettings
 from airflow_batchjob.core.errors import SpecError
-from airflow_batchjob.core.machine import Machine
+from airflow_batchjob.core.sharing.machine import Machine
 from airflow_batchjob.hooks.connection import cluster_settings, named_machine, read_extra
 
 CASES = {

@@ -14,7 +14,7 @@ from airflow.serialization import serialized_objects
 
 from airflow_batchjob import BatchJobOperator, BatchJobSensor, Machine
 from airflow_batchjob.core.errors import SpecError
-from airflow_batchjob.core.identity import Again
+from airflow_batchjob.core.identity.identity import Again
 
 BOTH = pytest.mark.parametrize("cls", [BatchJobOperator, BatchJobSensor], ids=lambda cls: cls.__name__)
 

@@ -24,8 +24,8 @@ from airflow_batchjob.core.errors import (
     ExpiredError,
     NotFoundError,
 )
-from airflow_batchjob.core.job import Job, JobRef
-from airflow_batchjob.core.pods import Pod
+from airflow_batchjob.core.reading.job import Job, JobRef
+from airflow_batchjob.core.reading.pods import Pod
 from tests.unit.supervisor.virtual import clock
 
 Object = dict[str, Any]

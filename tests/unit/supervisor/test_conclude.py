@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from airflow_batchjob.core.deciding.report import for_event
 from airflow_batchjob.core.event import Cause, OnFinish, Order, Outcome, Verdict
+from airflow_batchjob.core.identity.marks import HOLDER, REPORTED
 from airflow_batchjob.core.indexes import IndexSet
-from airflow_batchjob.core.marks import HOLDER, REPORTED
-from airflow_batchjob.core.report import for_event
 from airflow_batchjob.supervisor.conclude import conclude
 from airflow_batchjob.supervisor.submit import submit
 from airflow_batchjob.supervisor.supervise import supervise

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from airflow_batchjob.core.errors import ApiRefusedError, ApiUnavailableError, NotFoundError
-from airflow_batchjob.core.log_choice import LogChoice
+from airflow_batchjob.core.telling.log_choice import LogChoice
 from airflow_batchjob.supervisor.logs import LogFollower, follower_for, last_line
 from tests.unit.pods_made import container, exited, pod
 

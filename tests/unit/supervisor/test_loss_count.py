@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_batchjob.core.capacity_marks import LossMark, from_ranges
-from airflow_batchjob.core.capacity_profiles import KNOWN_SIGNS
-from airflow_batchjob.core.endings import Ending
-from airflow_batchjob.core.job import Job
-from airflow_batchjob.core.losses import Count
-from airflow_batchjob.core.pods import FAILURE_COUNT_KEY, IGNORED_FAILURE_COUNT_KEY, INDEX_KEY, Pod
+from airflow_batchjob.core.capacity.losses import Count
+from airflow_batchjob.core.capacity.marks import LossMark, from_ranges
+from airflow_batchjob.core.capacity.profiles import KNOWN_SIGNS
+from airflow_batchjob.core.reading.endings import Ending
+from airflow_batchjob.core.reading.job import Job
+from airflow_batchjob.core.reading.pods import FAILURE_COUNT_KEY, IGNORED_FAILURE_COUNT_KEY, INDEX_KEY, Pod
 from airflow_batchjob.supervisor.loss_count import LossCount
 from tests.unit.pods_made import condition, container, exited
 from tests.unit.supervisor.small_cluster import when

@@ -11,8 +11,15 @@ import pytest
 
 from airflow_batchjob.core.errors import OutcomeUnknownError, SpecError
 from airflow_batchjob.core.event import Outcome
-from airflow_batchjob.core.job import Condition, Job, JobFields, JobStatusFields, Metadata
-from airflow_batchjob.core.marks import GENERATION, IDENTITY, MANAGED_BY, OURS, REPORTED, ReportedMark
+from airflow_batchjob.core.identity.marks import (
+    GENERATION,
+    IDENTITY,
+    MANAGED_BY,
+    OURS,
+    REPORTED,
+    ReportedMark,
+)
+from airflow_batchjob.core.reading.job import Condition, Job, JobFields, JobStatusFields, Metadata
 from airflow_batchjob.supervisor.observe import Aim, Observation, newest, observe, settled
 
 COMPLETE = (Condition(type="Complete", status="True"),)

@@ -10,7 +10,7 @@ import pytest
 
 from airflow_batchjob.core.errors import ApiRefusedError, ApiUnavailableError
 from airflow_batchjob.core.event import Order
-from airflow_batchjob.core.marks import HOLDER, RERUN, UNDER_WAY, RerunMark
+from airflow_batchjob.core.identity.marks import HOLDER, RERUN, UNDER_WAY, RerunMark
 from tests.unit.supervisor.small_cluster import SmallCluster, down, refused
 from tests.unit.supervisor.test_submit import concluded, ordered, request, submitted
 from tests.unit.supervisor.virtual import virtual_time

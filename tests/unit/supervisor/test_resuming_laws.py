@@ -14,15 +14,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from airflow_batchjob.client.protocol import EventType
-from airflow_batchjob.core.budget import Thresholds
+from airflow_batchjob.core.deciding.verdict import judge
 from airflow_batchjob.core.errors import ApiError
 from airflow_batchjob.core.event import Order, Outcome
-from airflow_batchjob.core.identity import Again, newest_first
+from airflow_batchjob.core.identity.identity import Again, newest_first
+from airflow_batchjob.core.identity.marks import DIGESTS, read_marks
 from airflow_batchjob.core.indexes import IndexSet
-from airflow_batchjob.core.job import Job
-from airflow_batchjob.core.marks import DIGESTS, read_marks
-from airflow_batchjob.core.status import read_status
-from airflow_batchjob.core.verdict import judge
+from airflow_batchjob.core.reading.job import Job
+from airflow_batchjob.core.reading.status import read_status
+from airflow_batchjob.core.request.budget import Thresholds
 from airflow_batchjob.supervisor.conclude import conclude
 from airflow_batchjob.supervisor.request import Request
 from airflow_batchjob.supervisor.stopping import stop

@@ -10,8 +10,8 @@ import pytest
 
 from airflow_batchjob.core.errors import ApiRefusedError, ApiUnavailableError
 from airflow_batchjob.core.event import Cause, Order
-from airflow_batchjob.core.job import JobRef
-from airflow_batchjob.core.marks import HOLDER, STOP
+from airflow_batchjob.core.identity.marks import HOLDER, STOP
+from airflow_batchjob.core.reading.job import JobRef
 from airflow_batchjob.supervisor.stopping import stop
 from airflow_batchjob.supervisor.submit import submit
 from tests.unit.supervisor.small_cluster import SmallCluster, down, refused

@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
-from airflow_batchjob.core.budget import Thresholds
 from airflow_batchjob.core.errors import (
     ApiRefusedError,
     ApiUnavailableError,
     ForeignJobError,
 )
 from airflow_batchjob.core.event import Cause, Order, Outcome, Verdict
-from airflow_batchjob.core.marks import DEADLINE, HOLDER, REPORTED, STOP
-from airflow_batchjob.core.names import TaskIdentity
+from airflow_batchjob.core.identity.marks import DEADLINE, HOLDER, REPORTED, STOP
+from airflow_batchjob.core.identity.names import TaskIdentity
+from airflow_batchjob.core.request.budget import Thresholds
 from airflow_batchjob.supervisor.conclude import conclude
 from airflow_batchjob.supervisor.request import Request
 from airflow_batchjob.supervisor.submit import submit
@@ -372,7 +372,9 @@ async def test_a_retry_after_a_failure_submits_the_next_generation_and_says_what
     order = await ordered(cluster, request(2))
 
     assert order.generation == 1
-    first = "Generation 1 keeps 2 of 4 indexes, done in embed-a57a7932ba by 2027-01-15 08:00 UTC, and runs 2: 2,3"
+    first = (
+        "Generation 1 keeps 2 of 4 indexes, done in embed-a57a7932ba by 2027-01-15 08:00 UTC, and runs 2: 2,3"
+    )
     assert first in caplog.text
 
 

@@ -12,10 +12,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from airflow_batchjob.core.budget import Thresholds
 from airflow_batchjob.core.errors import ApiRefusedError
 from airflow_batchjob.core.event import Cause, Order, Outcome, Verdict
-from airflow_batchjob.core.marks import DEADLINE, HOLDER, MANAGED_BY, STOP
+from airflow_batchjob.core.identity.marks import DEADLINE, HOLDER, MANAGED_BY, STOP
+from airflow_batchjob.core.request.budget import Thresholds
 from airflow_batchjob.supervisor.stopping import stop
 from airflow_batchjob.supervisor.submit import submit
 from airflow_batchjob.supervisor.supervise import supervise

@@ -9,8 +9,8 @@ import pytest
 
 from airflow_batchjob.core.errors import ApiError, ApiRefusedError, NotFoundError
 from airflow_batchjob.core.indexes import IndexSet
-from airflow_batchjob.core.log_choice import LogChoice
-from airflow_batchjob.core.pods import Pod, index_of
+from airflow_batchjob.core.reading.pods import Pod, index_of
+from airflow_batchjob.core.telling.log_choice import LogChoice
 from airflow_batchjob.supervisor.tails import TailLimits, Tails, gather_tails
 from tests.unit.pods_made import container, exited, pod
 

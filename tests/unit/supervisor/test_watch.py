@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from airflow_batchjob.core.errors import ApiRefusedError
-from airflow_batchjob.core.job import JobRef
-from airflow_batchjob.core.marks import MANAGED_BY, OURS
+from airflow_batchjob.core.identity.marks import MANAGED_BY, OURS
+from airflow_batchjob.core.reading.job import JobRef
 from airflow_batchjob.supervisor.watch import Seen, subscribe
 from tests.unit.supervisor.small_cluster import SmallCluster, down, refused
 from tests.unit.supervisor.virtual import virtual_time

@@ -12,10 +12,10 @@ from airflow.triggers.base import BaseTrigger
 
 from airflow_batchjob import ApiUnavailableError
 from airflow_batchjob.compat import AirflowFailException
+from airflow_batchjob.core.deciding.report import for_event
 from airflow_batchjob.core.event import Cause, Order, Outcome, Verdict
 from airflow_batchjob.core.indexes import IndexSet
-from airflow_batchjob.core.job import JobRef
-from airflow_batchjob.core.report import for_event
+from airflow_batchjob.core.reading.job import JobRef
 from airflow_batchjob.triggers.batchjob import BatchJobTrigger, Report
 from airflow_batchjob.triggers.sensor import BatchJobSensorTrigger
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from airflow_batchjob.core.job import Job
+from airflow_batchjob.core.reading.job import Job
 from airflow_batchjob.triggers.telling import told, waiting_words
 
 WHOSE = "nightly.embed of run r"

@@ -1,0 +1,1 @@
+"""What was seen, what was asked and now: decisions and verdicts as values."""

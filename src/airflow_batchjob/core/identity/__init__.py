@@ -1,0 +1,1 @@
+"""One task instance, one Job at a time: names, marks, generations, and what is kept."""

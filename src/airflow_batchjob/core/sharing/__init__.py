@@ -1,0 +1,1 @@
+"""A machine's share for each container of a pod."""

@@ -1,0 +1,1 @@
+"""What people read while a Job runs: progress, notes, whose logs."""

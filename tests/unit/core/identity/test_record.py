@@ -1,0 +1,52 @@
+"""The task's own record: through text and back, and never worse than the one before."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from airflow_batchjob.core.deciding.verdict import judge, judge_vanished
+from airflow_batchjob.core.identity.marks import ReportedMark
+from airflow_batchjob.core.identity.record import Record, merged
+from tests.unit.core.made import failed, job, order
+
+HALF = Record(
+    name="embed",
+    uid="uid-1",
+    generation=3,
+    digests={"image": "a"},
+    verdict=judge(job(*failed("FailedIndexes"), completedIndexes="0-4"), order()),
+    reported=ReportedMark(verdict="not_met", try_number=1, retries=2, max_tries=2),
+    ended_at=1_800_000_000.5,
+)
+
+
+def test_it_survives_text() -> None:
+    assert Record.from_text(HALF.to_text()) == HALF
+
+
+@pytest.mark.parametrize("text", ["", "null", "{}", "[1]", '{"name": "embed"}', HALF.to_text()[:-1]])
+def test_what_cannot_be_read_is_no_record(text: str) -> None:
+    assert Record.from_text(text) is None
+
+
+def test_a_newer_end_replaces_an_older_one() -> None:
+    newer = msgspec.structs.replace(HALF, generation=4)
+
+    assert merged(newer, HALF) is newer
+
+
+def test_of_a_job_that_nobody_saw_the_one_before_still_stands() -> None:
+    unseen = msgspec.structs.replace(HALF, generation=4, verdict=judge_vanished(None, order(generation=4)))
+
+    kept = merged(unseen, HALF)
+
+    assert (kept.generation, kept.verdict.succeeded_indexes, kept.verdict.succeeded) == (4, "0-4", 5)
+
+
+def test_but_not_where_it_did_other_work() -> None:
+    unseen = msgspec.structs.replace(
+        HALF, digests={"image": "b"}, verdict=judge_vanished(None, order(generation=4))
+    )
+
+    assert merged(unseen, HALF).verdict.succeeded_indexes is None
