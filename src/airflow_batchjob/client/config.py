@@ -30,7 +30,7 @@ DEFAULT_NAMESPACE = "default"
 
 _MEND = (
     "Name a kubeconfig or in_cluster in the connection, set KUBECONFIG, "
-    "or start the local cluster: `batchjob local`"
+    "or start the local cluster: `batchjob local start`"
 )
 
 

@@ -272,13 +272,14 @@ class BatchJobOperator(BaseOperator):
 
     def dry_run(self) -> None:
         """Print the Job that would be sent, as `batchjob render` does."""
+        from airflow_batchjob.core.identity.names import READABLE_NOTE, readable
         from airflow_batchjob.core.request.writing import write_yaml
         from airflow_batchjob.operators.attempt import built
 
         job = built(self)
-        for note in job.notes:
+        for note in (*job.notes, READABLE_NOTE):
             sys.stderr.write(f"# {note}\n")
-        sys.stdout.write(write_yaml(job.manifest))
+        sys.stdout.write(write_yaml(readable(job.manifest)))
 
     def stated_namespace(self, context: Context) -> str | None:
         """Return the namespace that parameters or manifest name; None: the connection decides."""
