@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 
-from tests.e2e.lab import Lab
+from tests.e2e.lab import Lab, until
 
 OUTAGE_SECONDS = float(os.environ.get("BATCHJOB_E2E_OUTAGE_SECONDS", "120"))
 
@@ -15,10 +15,11 @@ OUTAGE_SECONDS = float(os.environ.get("BATCHJOB_E2E_OUTAGE_SECONDS", "120"))
 def timeout_passes(lab: Lab, dag_id: str) -> None:
     """Airflow's execution_timeout passes while the Job runs."""
     run = lab.begin(dag_id)
-    run.wait_until_waiting()
+    until(f"the pods of {run} run", run.both_run)
     run.wait_for("failed")
 
     run.wait_until_over(seconds=30)
+    assert bool(lab.airflow.trigger_log(run.task)) != run.waits_in_worker
     assert run.task.xcom("verdict") == "not_met"
     assert "execution_timeout" in run.log()
 
