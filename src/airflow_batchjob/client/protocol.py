@@ -45,6 +45,10 @@ class JobClient(Protocol):
     def namespace(self) -> str:
         """The namespace of the connection, kubeconfig context or service account; else "default"."""
 
+    @property
+    def server(self) -> str:
+        """The server's address, for messages: without a user or a password in it."""
+
     async def create_job(self, manifest: Mapping[str, Any]) -> Job:
         """Create; `ApiConflictError` with reason AlreadyExists where the name is taken.
 

@@ -11,6 +11,7 @@
     │   ├── ExpiredError           410: list again                         the caller lists again
     │   └── ApiUnavailableError    429, 5xx, no answer                     yes
     ├── ForeignJobError            the name or identity is someone else's  no
+    ├── OtherClusterError          worker and triggerer see two clusters   no
     ├── TaskCutError               the task's process was told to end      yes
     └── JobFailedError             the Job ended, not met
         ├── ThresholdNotMetError   too few indexes succeeded               yes
@@ -95,6 +96,10 @@ class ApiUnavailableError(ApiError):
 
 class ForeignJobError(BatchJobError):
     """A Job stands where ours should, and it is not ours."""
+
+
+class OtherClusterError(BatchJobError):
+    """Worker and triggerer look at different clusters: where one sees the Job, the other does not."""
 
 
 class TaskCutError(BatchJobError):

@@ -15,6 +15,7 @@ from airflow_batchjob.core.request.policies import SKIP, read_exit_codes
 from airflow_batchjob.hooks.batchjob import BatchJobHook
 from airflow_batchjob.operators.remembering import keeper
 from airflow_batchjob.supervisor.conclude import conclude
+from airflow_batchjob.supervisor.second_look import second_look
 from airflow_batchjob.tasks import logger_of
 
 if TYPE_CHECKING:
@@ -45,11 +46,16 @@ def settings_of(given: BatchJobOperator) -> ClusterSettings:
 async def conclude_job(
     given: BatchJobOperator, context: Context, settings: ClusterSettings, order: Order, verdict: Verdict
 ) -> Ending:
-    """Report the verdict on the Job, and say how the task ends. Safe to repeat."""
+    """Report the verdict on the Job, and say how the task ends. Safe to repeat.
+
+    Raises:
+        OtherClusterError: The Job that is said to be gone is there, and alive.
+    """
     keep = keeper(context, order)
     log = logger_of(given)
     try:
         async with await connect(settings) as client:
+            verdict = await second_look(client, order, verdict, log=log)
             told = await conclude(client, order, verdict, log=log, remember=keep)
     except ApiError as trouble:  # how the Job ended stands, reported or not
         log.warning("The verdict could not be written onto Job %s: %s", verdict.job, trouble)

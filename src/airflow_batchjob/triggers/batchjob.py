@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
-from airflow_batchjob.compat import AirflowFailException, triggers_are_told_of_kills
+from airflow_batchjob.compat import AirflowFailException, AirflowNotFoundException, triggers_are_told_of_kills
 from airflow_batchjob.core.deciding.report import for_event
 from airflow_batchjob.core.errors import ApiUnavailableError, BatchJobError
 from airflow_batchjob.core.event import Cause, Order, Verdict
@@ -50,7 +50,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         """Return what to raise where there is no verdict."""
         if self.may_retry:
             return ApiUnavailableError("see the Job through in the triggerer", message=self.error)
-        return AirflowFailException(self.error)
+        return AirflowFailException(f"The triggerer could not see the Job through: {self.error}")
 
     @classmethod
     def from_payload(cls, payload: dict[str, Any]) -> Report:
@@ -103,8 +103,13 @@ class BatchJobTrigger(BaseTrigger):
             settings = await BatchJobHook(self.kubernetes_conn_id).asettings()
             async with shared_client(settings) as client:
                 verdict = await supervise(client, order, log=logger_of(self))
+                if verdict.cause is Cause.VANISHED:
+                    words = f"the triggerer did not find it at {client.server}"
+                    verdict = msgspec.structs.replace(verdict, message=words)
         except BatchJobError as error:
             return Report(order=order, error=f"{type(error).__name__}: {error}", may_retry=error.retryable)
+        except AirflowNotFoundException as error:
+            return Report(order=order, error=f"{type(error).__name__}: {error}", may_retry=False)
         return Report(order=order, verdict=for_event(verdict))
 
     async def _stop_if_ended(self) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
+from airflow_batchjob.compat import AirflowNotFoundException
 from airflow_batchjob.core.deciding.report import for_event
 from airflow_batchjob.core.errors import BatchJobError, JobFailedError
 from airflow_batchjob.hooks.batchjob import BatchJobHook
@@ -110,6 +111,8 @@ class BatchJobSensorTrigger(BaseTrigger):
                 is_about_job=isinstance(error, JobFailedError),
                 may_retry=error.retryable,
             )
+        except AirflowNotFoundException as error:
+            return Sighting(error=f"{type(error).__name__}: {error}", may_retry=False)
         cut = None if seen.verdict is None else for_event(seen.verdict)
         return Sighting(
             seen=msgspec.structs.replace(seen, verdict=cut, told=None)

@@ -47,6 +47,7 @@ class SmallCluster:
     """A `JobClient` on nothing. `fail` scripts errors, `asked` remembers requests."""
 
     namespace = "batch"
+    server = "https://small.example.com"
 
     def __init__(self) -> None:
         self.objects: dict[tuple[str, str], Object] = {}
