@@ -27,6 +27,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from airflow_batchjob.core.wording import hidden
+
 
 class BatchJobError(Exception):
     """Base of all errors raised by airflow_batchjob."""
@@ -42,9 +44,11 @@ class Problem:
     value: object
     why: str
     mend: str
+    hide: bool = False  # the value, which may hold a secret
 
     def __str__(self) -> str:
-        return f"{self.field}={self.value!r}: {self.why}. {self.mend}."
+        shown = hidden(self.value) if self.hide else repr(self.value)
+        return f"{self.field}={shown}: {self.why}. {self.mend}."
 
 
 class SpecError(BatchJobError):

@@ -1,6 +1,9 @@
-"""Counts in words: "1 pod", "2,000 pods"."""
+"""What messages share: counts in words ("1 pod", "2,000 pods"), and values that are better not shown."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
 
 
 def counted(count: int, one: str, more: str = "") -> str:
@@ -12,3 +15,23 @@ def counted(count: int, one: str, more: str = "") -> str:
         more: The same for any other number; "": `one` with an s.
     """
     return f"{count:,} {one if count == 1 else more or one + 's'}"
+
+
+def hidden(value: Any) -> str:
+    """Return what kind of thing `value` is, in place of itself: a message ends in logs and on pages.
+
+    For environments, arguments and annotations, which may hold secrets.
+    """
+    match value:
+        case bool() | None:
+            return repr(value)
+        case str():
+            return "(text)" if value else "(empty text)"
+        case int() | float():
+            return "(a number)"
+        case Mapping():
+            return "(a mapping)"
+        case list() | tuple():
+            return "(a list)"
+        case _:
+            return f"({type(value).__name__})"

@@ -97,7 +97,8 @@ def _word_problems(field: str, words: Any) -> Iterator[Problem]:
     if words is None:
         return
     if not isinstance(words, list | tuple):
-        yield Problem(field, words, "not a list", 'Give a list of words, e.g. ["sh", "-c", "…"]')
+        mend = 'Give a list of words, e.g. ["sh", "-c", "…"]'
+        yield Problem(field, words, "not a list", mend, hide=True)
         return
     for at, word in enumerate(words):
         if isinstance(word, bool) or not isinstance(word, str | int | float):

@@ -5,6 +5,7 @@ Kubernetes' tools and this package's own supervisor leave marks on a Job that mu
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -40,6 +41,7 @@ _GENERATED_ANNOTATIONS = (
     "batch.kubernetes.io/job-tracking",
     "kubectl.kubernetes.io/last-applied-configuration",
 )
+_SECRET_KEY = re.compile(r"(?i)value|passw|secret|token|key|auth|credential")
 _MOST_NODES = 200_000  # a Job of a megabyte, Kubernetes' limit, has fewer
 _GENERATED_FINALIZERS = ("foregroundDeletion", "orphan")
 
@@ -164,7 +166,13 @@ def _not_yaml(text: str, error: yaml.MarkedYAMLError) -> Problem:
         mend = "Indent with spaces, not tabs"
     else:
         mend = "Mend the YAML at that line"
-    return Problem("manifest", _cut(near.strip()), f"not YAML, {found}", mend)
+    return Problem("manifest", _cut(_without_secrets(near.strip())), f"not YAML, {found}", mend)
+
+
+def _without_secrets(line: str) -> str:
+    """Return a line of a manifest, without what stands behind a key that may name a secret."""
+    key, colon, value = line.partition(":")
+    return f"{key}: …" if colon and value.strip() and _SECRET_KEY.search(key) else line
 
 
 def _wrong_kind(job: Mapping[str, Any]) -> Iterator[Problem]:

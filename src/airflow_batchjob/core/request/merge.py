@@ -91,7 +91,7 @@ def merge_env(base: Iterable[Any], env: Mapping[str, Any], *, field: str = "env"
 
 def _entry(name: Any, value: Any, path: str) -> dict[str, Any] | Problem | None:
     if not isinstance(name, str) or not name or "=" in name:
-        return Problem(path, value, "not the name of a variable", "Use text without '='")
+        return Problem(path, value, "not the name of a variable", "Use text without '='", hide=True)
     if value is None:
         return None
     if isinstance(value, bool):
@@ -101,7 +101,7 @@ def _entry(name: Any, value: Any, path: str) -> dict[str, Any] | Problem | None:
         return {"name": name, "value": str(value)}
     if isinstance(value, Mapping) and isinstance(value.get("valueFrom"), Mapping):
         return {"name": name, "valueFrom": value["valueFrom"]}
-    return Problem(path, value, "neither text nor a number", 'Write text, or {"valueFrom": …}')
+    return Problem(path, value, "neither text nor a number", 'Write text, or {"valueFrom": …}', hide=True)
 
 
 def _merged_maps(base: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:

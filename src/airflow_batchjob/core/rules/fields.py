@@ -44,6 +44,8 @@ CONTAINER = _names(
 # A mapping must be a mapping, a list a list; a list with an entry says what its items are, None that
 # one value stands there.
 RESOURCES_SHAPE: Mapping[str, Any] = {"limits": {}, "requests": {}}
+_MAY_HOLD_SECRETS = frozenset({"env", "args", "command"})
+
 _CONTAINER_SHAPE: Mapping[str, Any] = {
     "args": [None],
     "command": [None],
@@ -124,7 +126,9 @@ def _mapping_problems(tree: Any, shape: Mapping[str, Any], path: str) -> Iterato
 
 def _list_problems(tree: Any, shape: Sequence[Any], path: str) -> Iterator[Problem]:
     if not isinstance(tree, list | tuple):
-        yield Problem(path, _short(tree), "not a list", 'Write its items below it, each after a "-"')
+        hide = path.rpartition(".")[2] in _MAY_HOLD_SECRETS
+        mend = 'Write its items below it, each after a "-"'
+        yield Problem(path, _short(tree), "not a list", mend, hide=hide and isinstance(tree, str))
         return
     for at, item in enumerate(tree if shape else ()):
         where = f"{path}[{at}]"

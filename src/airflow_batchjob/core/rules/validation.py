@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from airflow_batchjob.core.errors import Problem
@@ -50,7 +51,7 @@ def once_each(problems: Iterable[Problem], names: Mapping[str, str]) -> Iterator
         # Numbers may have been given as text.
         if (key := (field, str(problem.value))) not in seen:
             seen.add(key)
-            yield Problem(field, problem.value, problem.why, problem.mend)
+            yield replace(problem, field=field)
 
 
 def _as_written(path: str, names: Mapping[str, str]) -> str:
