@@ -22,6 +22,7 @@ def test_fake_nodes_take_a_jobs_pods_and_they_succeed(api: Asker, cluster: Targe
 
         pods = api.ask("GET", api.core("pods")).body["items"]
         assert job["status"]["completedIndexes"] == "0-199"
-        assert {pod["spec"]["nodeName"] for pod in pods} == set(names)
+        assert len(pods) == 200
+        assert {pod["spec"]["nodeName"] for pod in pods} <= set(names)
     finally:
         cluster.cluster.kubectl("delete", "node", *names, "--wait=false")
