@@ -31,7 +31,6 @@ ORDER = ("test_ends", "test_users", "test_waits", "test_triggerer", "test_worker
 """The last two kill what the scenarios of `test_waits` need, which run beside the first two."""
 
 TEST_SECONDS = 300
-SLOW_SECONDS = 1.0
 
 LAB = pytest.StashKey[Lab]()
 
@@ -59,7 +58,6 @@ def lab(batchjob_cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[L
     processes = Processes(folder / "processes")
     port = int(batchjob_cluster.url.rsplit(":", 1)[1])
     outage, slow = Door(port), Door(port)
-    slow.delay_seconds = SLOW_SECONDS
     connections = {
         "kubernetes_default": connection_through(batchjob_cluster.kubeconfig, port, folder),
         "kubernetes_outage": connection_through(batchjob_cluster.kubeconfig, outage.port, folder),

@@ -23,6 +23,8 @@ from tests.e2e.rest import TaskOf
 STEP_SECONDS = 100.0
 """Longest wait for one step: a worker's start takes Airflow 5 s on two idle cores, 30 s on busy ones."""
 
+SLOW_SECONDS = 1.0
+
 FINAL = ("Complete", "Failed")
 
 _RUNS = itertools.count()
@@ -185,6 +187,15 @@ class Lab:
             for job in self.cluster.reach.ask("GET", path)["items"]
             if not is_over(job)
         ]
+
+    @contextmanager
+    def slow_answers(self) -> Iterator[None]:
+        """Let each answer through `kubernetes_slow` take a second: time to do something meanwhile."""
+        self.slow.delay_seconds = SLOW_SECONDS
+        try:
+            yield
+        finally:
+            self.slow.delay_seconds = 0.0
 
     @contextmanager
     def shut_out(self) -> Iterator[None]:

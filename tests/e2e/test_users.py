@@ -75,9 +75,10 @@ def test_marking_one_of_mapped_tasks_stops_its_job_alone(lab):
 
 @pytest.mark.parametrize("state", ["failed", "success"])
 def test_marking_it_while_it_submits_stops_the_job(lab, state):
-    run = lab.begin("slow_submit")
-    until("the Job is there", run.jobs, pause=0.02)
-    run.task.mark(state)
+    with lab.slow_answers():
+        run = lab.begin("slow_submit")
+        until("the Job is there", run.jobs, pause=0.02)
+        run.task.mark(state)
 
     run.wait_until_over()
     assert run.task.state == state

@@ -24,9 +24,10 @@ def test_the_next_try_attaches_after_the_waiting_process_was_killed(lab, number)
 
 
 def test_the_next_try_attaches_after_the_process_was_killed_while_it_submitted(lab):
-    run = lab.begin("slow_submit")
-    until("the Job is there", run.jobs, pause=0.02)
-    run.kill_process()
+    with lab.slow_answers():
+        run = lab.begin("slow_submit")
+        until("the Job is there", run.jobs, pause=0.02)
+        run.kill_process()
     assert run.task.state != "deferred"  # the answer takes a second, so the process never got it
     run.wait_for_try(2)
     run.wait_until_waiting()

@@ -29,6 +29,7 @@ from airflow_batchjob.triggers.batchjob import BatchJobTrigger
 from tests.dags.airflow_tasks import TaskInstance, prepared
 
 FAR_AWAY_SECONDS = 3600.0
+_BEGINNING_SECONDS = 0.1
 
 
 class Try(msgspec.Struct, frozen=True, kw_only=True):
@@ -166,6 +167,7 @@ class _Triggerer:
         await over.wait()
 
     def _do(self, what: str, key: str, detail: Any) -> None:
+        logging.getLogger(__name__).debug("%s %s (runs: %s)", what, key, key in self._running)
         match what:
             case "run":
                 arguments, of = detail
@@ -174,7 +176,8 @@ class _Triggerer:
                 if what == "kill":
                     self._killed.add(key)
                 if key in self._running:
-                    self._running[key].cancel()
+                    # A task that is cancelled before it has begun does not even enter its `try`.
+                    asyncio.get_running_loop().call_later(_BEGINNING_SECONDS, self._running[key].cancel)
                 elif what == "kill":
                     self._orders.send((key, KILLED))
 

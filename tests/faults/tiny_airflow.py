@@ -116,6 +116,8 @@ class Triggerer:
                 await asyncio.sleep(0.2)
             self._send("kill", key, None)
             await asyncio.wait_for(event, HOOK_SECONDS)
+        except asyncio.TimeoutError:
+            raise TimeoutError(f"{self.name} did not end the hook of {key}") from None
         finally:
             self._in_hooks -= 1
             self._events.pop(key, None)
@@ -290,35 +292,37 @@ class TinyAirflow:
         rng = self.rng(f"trigger {task.task_id} {of.try_number}")
         here, there = rng.sample(self.triggerers, 2)
         key = f"{task.task_id}/{of.try_number}"
-        waiting: list[asyncio.Future[Any]] = [asyncio.ensure_future(here.fires(key, arguments, of))]
+        begin = partial(self._begin, key, arguments, of)
+        running = {here: begin(here)}
         fate = rng.random()
         if fate < 0.2:
             self.seen["a trigger ran twice"] += 1
-            waiting.append(asyncio.ensure_future(there.fires(key, arguments, of)))
+            running[there] = begin(there)
         elif fate < 0.5:
-            await asyncio.wait([*waiting, user], timeout=rng.uniform(0, 2), return_when="FIRST_COMPLETED")
-            if not waiting[0].done():
+            await _first([*running.values(), user], rng.uniform(0, 2))
+            if not running[here].done():
                 self.seen["a trigger moved"] += 1
                 here.move(key)
-                waiting.append(asyncio.ensure_future(there.fires(key, arguments, of)))
-        done, _ = await asyncio.wait(
-            [*waiting, user], timeout=LONGEST_TRY_SECONDS, return_when="FIRST_COMPLETED"
-        )
-        events = [one for one in waiting if one in done]
-        running = [
-            triggerer for one, triggerer in zip(waiting, (here, there), strict=False) if not one.done()
-        ]
-        for one in waiting:
+                running.pop(here).cancel()
+                running[there] = begin(there)
+        done = await _first([*running.values(), user], LONGEST_TRY_SECONDS)
+        events = [one for one in running.values() if one in done]
+        left = [triggerer for triggerer, one in running.items() if not one.done()]
+        for one in running.values():
             one.cancel()
-        await asyncio.gather(*waiting, return_exceptions=True)
+        await asyncio.gather(*running.values(), return_exceptions=True)
         if not events and user in done:
-            await asyncio.gather(*(triggerer.kill(key, arguments, of) for triggerer in running))
+            await asyncio.gather(*(triggerer.kill(key, arguments, of) for triggerer in left))
         else:
-            for triggerer in running:
+            for triggerer in left:
                 triggerer.move(key)
         if not done:
             raise TimeoutError(f"the trigger of {key} did not fire")
         return events[0].result() if events else None
+
+    @staticmethod
+    def _begin(key: str, arguments: dict[str, Any], of: Try, triggerer: Triggerer) -> asyncio.Future[Any]:
+        return asyncio.ensure_future(triggerer.fires(key, arguments, of))
 
     async def _user(self, task: Task, of: Try) -> None:
         """Mark the task failed, or clear it, once its work has begun."""
@@ -336,3 +340,9 @@ class TinyAirflow:
             return
         self.seen[f"a user: {task.plan.kind.value}"] += 1
         task.set_state(kinds[task.plan.kind])
+
+
+async def _first(futures: list[asyncio.Future[Any]], limit_seconds: float) -> set[asyncio.Future[Any]]:
+    """Wait until one of `futures` is done; return those that are."""
+    done, _ = await asyncio.wait(futures, timeout=limit_seconds, return_when=asyncio.FIRST_COMPLETED)
+    return done
