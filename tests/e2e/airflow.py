@@ -97,17 +97,7 @@ class Airflow:
 
     def kill(self, name: str) -> None:
         """End a process and all that it started with SIGKILL, as a lost machine does."""
-        family = self.family(name)
-        for process in family:
-            with contextlib.suppress(psutil.NoSuchProcess):
-                process.kill()
-        psutil.wait_procs(family, timeout=5)
-        self.processes.kill(name)
-
-    def family(self, name: str) -> list[psutil.Process]:
-        """Return a process and all that it started."""
-        head = psutil.Process(self.processes.pid_of(name))
-        return [head, *head.children(recursive=True)]
+        kill_family(self.processes, name)
 
     def _migrate(self) -> None:
         log = self.processes.log_of("migrate")
@@ -136,3 +126,29 @@ class Airflow:
         words = [f"dag_id={task.dag_id}", f"run_id={task.run_id}", f"task_id={task.task_id}", *part]
         found = sorted(Path(self.folder, "logs", *words).rglob(name))
         return "\n".join(f"--- {path.name}\n{path.read_text(errors='replace')}" for path in found)
+
+
+def kill_family(processes: Processes, name: str) -> None:
+    """End a process and all that it started. Some of these change their title and lose their mark with it."""
+    members = family(processes, name)
+    for process in members:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()
+    psutil.wait_procs(members, timeout=5)
+    processes.kill(name)
+
+
+def end_all(processes: Processes) -> None:
+    """End everything: nothing of it is needed any more, so none is asked to end."""
+    for name in reversed(processes.names()):
+        kill_family(processes, name)
+    processes.stop()
+
+
+def family(processes: Processes, name: str) -> list[psutil.Process]:
+    """Return a process and all that it started."""
+    try:
+        head = psutil.Process(processes.pid_of(name))
+        return [head, *head.children(recursive=True)]
+    except psutil.NoSuchProcess:
+        return []

@@ -14,7 +14,7 @@ import pytest
 from airflow_batchjob.testing import Cluster
 from tests.cluster.processes import Processes
 from tests.e2e.ahead import SCENARIOS
-from tests.e2e.airflow import Airflow
+from tests.e2e.airflow import Airflow, end_all
 from tests.e2e.connections import connection_through
 from tests.e2e.environments import python_of
 from tests.e2e.lab import Lab
@@ -79,9 +79,7 @@ def lab(batchjob_cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[L
         yield made
         assert made.left_over() == []
     finally:
-        for name in processes.names():  # nothing of theirs is needed any more, so none is asked to end
-            processes.kill(name)
-        processes.stop()
+        end_all(processes)
         for door in (outage, slow):
             door.close()
         if not request.session.testsfailed:  # else its logs tell why

@@ -7,6 +7,7 @@ from dataclasses import replace
 import psutil
 import pytest
 
+from tests.e2e.airflow import family
 from tests.e2e.lab import until
 
 
@@ -32,7 +33,7 @@ def test_a_stalled_triggerer_comes_back_after_another_took_over(lab):
     run = lab.begin("deferred")
     run.wait_until_waiting()
     lab.airflow.start_part("triggerer", "second triggerer")
-    stalled = lab.airflow.family("triggerer")
+    stalled = family(lab.airflow.processes, "triggerer")
     first = run.triggerer()
     try:
         for process in stalled:
