@@ -150,7 +150,7 @@ async def test_without_all_that_is_optional_the_verdict_is_the_same(
     name = f"without-{list(COMMANDS.values()).index((command, want))}"
     log = logging.getLogger(name)
 
-    verdict = await asyncio.wait_for(run(proxy, request_of(name, command), OPTIONAL, log), 60)
+    verdict = await asyncio.wait_for(run(proxy, request_of(name, command), OPTIONAL, log), 110)
 
     assert verdict.outcome is want
     warnings = [record.message for record in caplog.records if record.levelno == logging.WARNING]
