@@ -36,6 +36,11 @@ class Child:
     def is_alive(self) -> bool:
         return self._process.is_alive()
 
+    @property
+    def exit_code(self) -> int | None:
+        """How it ended; negative: the signal that killed it."""
+        return self._process.exitcode
+
     def kill(self) -> None:
         """End it at once."""
         self._process.kill()

@@ -81,6 +81,9 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
     returned: Any = None
 
 
+BEGUN = "begun"
+"""A file by which a worker says that it can be told to end."""
+
 ASKED = "asked"
 """A file by which a worker says that it has asked its state, and will defer next."""
 
@@ -122,6 +125,7 @@ def _told(stage: Stage) -> Told:
         given["execution_timeout"] = timedelta(seconds=seconds)
     task, ti, context = prepared(BatchJobOperator, stage.of.as_task_instance(), **given)
     signal.signal(signal.SIGTERM, lambda *_: task.on_kill())
+    (Path(stage.of.folder) / BEGUN).touch()
     try:
         if stage.event is not None:
             returned = task.resume_execution("resume", {"event": stage.event}, context)

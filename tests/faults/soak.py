@@ -63,6 +63,7 @@ async def soak(seed: int, jobs: int, reach: Reach, folder: Path) -> Outcome:
         keeping.cancel()
         with suppress(asyncio.CancelledError):
             await keeping
+    left = [f"{one}; {_history_of(one, tasks)}" for one in left]
     found = [*left, *history.doubled, *(wrong for task in tasks for wrong in problems(task, history))]
     return Outcome(
         seed=seed,
@@ -75,3 +76,9 @@ async def soak(seed: int, jobs: int, reach: Reach, folder: Path) -> Outcome:
         seen=dict(airflow.seen),
         requests=dict(proxy.requests),
     )
+
+
+def _history_of(problem: str, tasks: list[Task]) -> list[str]:
+    """Return what happened to the task that a problem is about."""
+    found = [task for task in tasks if f"-{task.task_id}-" in problem]
+    return found[0].history if found else []

@@ -113,6 +113,29 @@ def test_a_kill_that_comes_while_the_connection_is_closed(
     assert (job["spec"].get("activeDeadlineSeconds") == 0) is stopped
 
 
+@pytest.mark.parametrize(("state", "stopped"), [("failed", True), ("scheduled", False)])
+def test_a_kill_before_the_next_try_has_attached(
+    batchjob_cluster: Cluster, monkeypatch: pytest.MonkeyPatch, state: str, stopped: bool
+) -> None:
+    task, ti, context = task_of(TaskInstance(task_id="work", max_tries=2))
+    deferred(task, context)  # and its try dies
+    later, ti, context = task_of(ti.next_try())
+
+    class Killed(KubernetesClient):
+        async def list_jobs(self, namespace: str, label_selector: str) -> Any:
+            later.on_kill()
+            await asyncio.sleep(0.01)
+            return await super().list_jobs(namespace, label_selector)
+
+    # The moment can't be met from outside.
+    monkeypatch.setattr("airflow_batchjob.client.kubernetes.KubernetesClient", Killed)
+    with set_supervisor_comms(cast("Any", Says(ti, state))), pytest.raises(TaskCutError):
+        later.execute(context)
+
+    (job,) = jobs_of_run(batchjob_cluster, ti)
+    assert (job["spec"].get("activeDeadlineSeconds") == 0) is stopped
+
+
 def jobs_of_run(cluster: Cluster, ti: TaskInstance) -> list[dict[str, Any]]:
     found = cluster.reach.ask("GET", "/apis/batch/v1/namespaces/default/jobs")["items"]
     key = "airflow-batchjob/task"

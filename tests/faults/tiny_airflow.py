@@ -22,7 +22,7 @@ import msgspec
 from airflow_batchjob.local.kubeconfig import write_private
 from tests.faults.processes import Child, pipe
 from tests.faults.proxy import Account, FaultProxy
-from tests.faults.roles import ASKED, Stage, Told, Try, trigger_all, work
+from tests.faults.roles import ASKED, BEGUN, Stage, Told, Try, trigger_all, work
 from tests.faults.work import CUTS, SCRIPT, Kind, Plan
 
 LONGEST_TRY_SECONDS = 240.0
@@ -43,6 +43,7 @@ class Task:
     max_tries: int = 0
     state: str = "none"
     cuts_left: int = CUTS
+    is_zombie: bool = False
     told: list[Told] = field(default_factory=list)
     history: list[str] = field(default_factory=list)
 
@@ -205,7 +206,9 @@ class TinyAirflow:
 
     async def _try(self, task: Task) -> None:
         task.set_state("running")
-        (task.folder / ASKED).unlink(missing_ok=True)
+        task.is_zombie = False
+        for mark in (ASKED, BEGUN):
+            (task.folder / mark).unlink(missing_ok=True)
         of = Try(
             task_id=task.task_id,
             run_id=task.run_id,
@@ -263,6 +266,7 @@ class TinyAirflow:
                 log=str(task.folder / f"{name}.log"),
                 event=event,
             )
+            (task.folder / BEGUN).unlink(missing_ok=True)
             child = Child(work, stage)
             if task.cuts_left and task.tries <= task.max_tries:
                 account.cut = partial(self._cut, task, child)
@@ -271,6 +275,7 @@ class TinyAirflow:
                 await child.ended(LONGEST_TRY_SECONDS)
             finally:
                 self.proxy.close_account(account)
+        task.history.append(f"{name} ends with {child.exit_code}")
         answer = Path(stage.answer)
         return msgspec.json.decode(answer.read_bytes(), type=Told) if answer.exists() else None
 
@@ -278,6 +283,7 @@ class TinyAirflow:
         # One that is killed while it stops the Job of a task that a user has ended leaves it to nobody.
         if task.cuts_left and task.state == "running":
             task.cuts_left -= 1
+            task.is_zombie = True
             task.history.append("the worker is killed")
             self.seen["a worker was killed"] += 1
             child.kill()
@@ -333,10 +339,14 @@ class TinyAirflow:
         while not any(task.records.iterdir()):  # noqa: ASYNC110  files tell nobody
             await asyncio.sleep(0.1)
         await asyncio.sleep(rng.uniform(0, 1))
-        # Between a worker's last question and its deferral Airflow has no way to tell it anything.
-        while task.state == "running" and (task.folder / ASKED).exists():  # noqa: ASYNC110
+        # Between two tries, before a worker has begun, and between its last question and its deferral
+        # Airflow has no way to tell anybody anything.
+        while task.state == "running" and (  # noqa: ASYNC110
+            (task.folder / ASKED).exists() or not (task.folder / BEGUN).exists()
+        ):
             await asyncio.sleep(0.05)
-        if task.state not in ("running", "deferred"):
+        # Nor is there anybody to be told while its worker has died and Airflow has not noticed.
+        if task.state not in ("running", "deferred") or task.is_zombie:
             return
         self.seen[f"a user: {task.plan.kind.value}"] += 1
         task.set_state(kinds[task.plan.kind])

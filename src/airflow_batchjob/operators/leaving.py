@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from airflow_batchjob.client.config import ClusterSettings, connect
+from airflow_batchjob.client.config import connect
 from airflow_batchjob.compat import (
     AirflowFailException,
     AirflowSkipException,
@@ -36,6 +36,7 @@ from airflow_batchjob.triggers.killing import (
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
+    from airflow_batchjob.core.reading.job import Job
     from airflow_batchjob.operators.attempt import Attempt
     from airflow_batchjob.operators.batchjob import BatchJobOperator
 
@@ -53,7 +54,7 @@ def nothing_left_behind(
 
     As long as a try is left, the Job goes on: that try attaches to it.
     """
-    leaving = _Leaving(given, context, None if attempt is None else attempt.settings)
+    leaving = _Leaving(given, context, attempt)
     try:
         yield
     except TaskDeferralTimeout as error:
@@ -91,7 +92,7 @@ def leave_if_ended(attempt: Attempt) -> None:
 class _Leaving(NamedTuple):
     given: BatchJobOperator
     context: Context
-    settings: ClusterSettings | None
+    attempt: Attempt | None  # None where Airflow resumes a task
 
     def stop(self, reason: str, cause: Cause, *, limit_seconds: float = WORKER_SECONDS) -> None:
         """Stop what still runs of this try; never raises."""
@@ -124,21 +125,29 @@ class _Leaving(NamedTuple):
         """Stop the Jobs of this try, as the cluster knows them: a task resumed merely to fail knows none."""
         ti, log = self.context["ti"], logger_of(self.given)
         selector = identity_selector(identity_of(TaskKey.of(ti)).digest)
-        holder = holder_of(ti)
-        settings = self.settings or await BatchJobHook(self.given.kubernetes_conn_id).asettings()
+        settings = self.attempt.settings if self.attempt else None
+        settings = settings or await BatchJobHook(self.given.kubernetes_conn_id).asettings()
         async with await connect(settings) as client:
             page = await client.list_jobs(self._namespace() or client.namespace, selector)
             for job in page.items:
-                if read_marks(job).holder == holder and not read_status(job).phase.is_final:
+                if self._is_ours(job) and not read_status(job).phase.is_final:
                     await stop_in_time(
                         client,
                         job.ref,
-                        holder=holder,
+                        holder=read_marks(job).holder,
+                        new_holder=holder_of(ti),
                         reason=reason,
                         cause=cause,
                         log=log,
                         limit_seconds=limit_seconds,
                     )
+
+    def _is_ours(self, job: Job) -> bool:
+        """Tell whether this try sees to `job`, or would have, had it come to attach to it."""
+        marks = read_marks(job)
+        if self.attempt is not None and marks.incarnation == self.attempt.request.incarnation:
+            return True
+        return marks.holder == holder_of(self.context["ti"])
 
     def _namespace(self) -> str | None:
         from airflow_batchjob.operators.attempt import built

@@ -66,10 +66,11 @@ async def stop_in_time(  # noqa: PLR0913  each says something of its own, and al
     cause: Cause,
     log: Logger,
     limit_seconds: float,
+    new_holder: str | None = None,
 ) -> None:
     """Stop a Job within what Airflow leaves a kill hook; never raises for the API."""
     try:
-        stopping = stop(client, ref, holder=holder, reason=reason, cause=cause)
+        stopping = stop(client, ref, holder=holder, reason=reason, cause=cause, new_holder=new_holder)
         done = await asyncio.wait_for(stopping, limit_seconds)
     except (ApiError, asyncio.TimeoutError) as error:
         log.warning("Job %s could not be stopped, and may still run: %r", ref, error)
