@@ -1,4 +1,4 @@
-"""Machines that are lost by themselves, at a seeded rate: every index is done, and none is done twice."""
+"""Machines that are lost by themselves, at a seeded rate: every index is done, and no budget is spent."""
 
 from __future__ import annotations
 
@@ -68,12 +68,13 @@ POLICIES = {
 
 
 @pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES.keys())
-async def test_every_index_is_done_once_and_no_budget_is_spent(policy: SpotPolicy, tmp_path: Path) -> None:
+async def test_every_index_is_done_and_no_budget_is_spent(policy: SpotPolicy, tmp_path: Path) -> None:
     request = spot("sleep 0.7", policy=policy, completions=30, parallelism=12, container_resources=ONE_CPU)
 
     verdict, successes = await run(tmp_path, request)
 
     assert (verdict.outcome, verdict.succeeded, verdict.failed) == (Outcome.MET, 30, 0)
-    assert successes == dict.fromkeys(range(30), 1)
+    # Kubernetes runs an index at least once: a pod may succeed in the moment in which a move takes it away.
+    assert set(successes) == set(range(30))
     assert verdict.losses > 0
     assert verdict.fell_back == policy.fallback
