@@ -136,10 +136,11 @@ async def run(proxy: FaultProxy, request: Request, forbidden: frozenset[str], lo
 
 
 OPTIONAL = frozenset(str(right) for right in RIGHTS if not right.is_needed)
+# Long enough for a watch to be asked for, and refused.
 COMMANDS = {
-    "all succeed": (["true"], Outcome.MET),
-    "all fail": (["false"], Outcome.NOT_MET),
-    "some fail": (["sh", "-c", "exit $JOB_COMPLETION_INDEX"], Outcome.NOT_MET),
+    "all succeed": (["sleep", "2"], Outcome.MET),
+    "all fail": (["sh", "-c", "sleep 2; exit 1"], Outcome.NOT_MET),
+    "some fail": (["sh", "-c", "sleep 2; exit $JOB_COMPLETION_INDEX"], Outcome.NOT_MET),
 }
 
 
