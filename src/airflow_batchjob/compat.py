@@ -56,6 +56,7 @@ __all__ = [
     "TaskDeferralTimeout",
     "TaskDeferred",
     "incarnation",
+    "mask_secret",
     "remember",
     "remembered",
     "remembers",
@@ -66,6 +67,19 @@ log = logging.getLogger(__name__)
 
 _INCARNATION_KEY = "airflow_batchjob.incarnation"
 _RECORD_KEY = "airflow_batchjob.record"
+
+
+def mask_secret(value: str, name: str) -> None:
+    """Have Airflow hide `value` wherever it shows, if it thinks that `name` tells of a secret."""
+    from airflow.sdk import log as airflow_log
+
+    try:
+        from airflow.sdk._shared.secrets_masker import should_hide_value_for_key
+    except ImportError:  # it lives in another place then, and decides for itself
+        airflow_log.mask_secret(value, name)
+        return
+    if should_hide_value_for_key(name):  # type: ignore[no-untyped-call]  # Airflow's own isn't annotated
+        airflow_log.mask_secret(value, name)
 
 
 def triggers_are_told_of_kills() -> bool:

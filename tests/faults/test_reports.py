@@ -64,7 +64,7 @@ def test_two_pods_of_one_index_are_one_index(batchjob_cluster: Cluster) -> None:
     stubborn = ["sh", "-c", "trap '' TERM; sleep 4; exit 0"]
     task, ti, context = task_of(
         command=stubborn,
-        pod={"spec": {"terminationGracePeriodSeconds": 1}},
+        pod={"terminationGracePeriodSeconds": 1},
         retries_per_index=1,
         completions=2,
     )

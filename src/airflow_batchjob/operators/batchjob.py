@@ -222,8 +222,7 @@ class BatchJobOperator(BaseOperator):
             for field in template_fields:
                 with rendering.explained(field, value=getattr(self, field), context=context):
                     super()._do_render_template_fields(parent, (field,), context, jinja_env, seen_oids)
-            if rendering.is_file_name(self.manifest):
-                self.manifest = rendering.render_file(os.fspath(self.manifest), jinja_env, context)
+            rendering.finish(self, jinja_env, context)
 
     def resolve_template_files(self) -> None:
         """Check the manifest's file: called when the DAG is complete, and its folders are known."""

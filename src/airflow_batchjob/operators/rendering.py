@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import yaml
 
 from airflow_batchjob.core.errors import Problem, SpecError
 from airflow_batchjob.core.request.early import is_templated
@@ -169,3 +171,20 @@ def _not_found(name: str, why: str) -> SpecError:
         "Put the file there, name its folder in the DAG's template_searchpath, or give the manifest as a dict"
     )
     return SpecError(Problem("manifest", name, why, mend))
+
+
+def finish(given: BatchJobOperator, jinja_env: jinja2.Environment, context: Context) -> None:
+    """Render the manifest's file, then have Airflow mask secrets before rendered fields or logs show them.
+
+    A manifest that is a mapping becomes text: Airflow masks mappings to some depth only, and a
+    container's environment lies deeper.
+    """
+    from airflow_batchjob.core.request.writing import write_yaml
+    from airflow_batchjob.operators.masking import mask
+
+    if is_file_name(given.manifest):
+        given.manifest = render_file(os.fspath(given.manifest), jinja_env, context)
+    mask(given)
+    if isinstance(given.manifest, Mapping):
+        with suppress(yaml.YAMLError, RecursionError):  # whoever builds the Job says what is wrong
+            given.manifest = write_yaml(plain(given.manifest))
