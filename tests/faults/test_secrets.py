@@ -18,6 +18,7 @@ from airflow.sdk.execution_time.task_runner import _serialize_rendered_fields
 
 from airflow_batchjob.cli.main import main
 from airflow_batchjob.compat import TaskDeferred
+from airflow_batchjob.core.errors import SpecError
 from airflow_batchjob.testing import Cluster
 from tests.dags.airflow_tasks import TaskInstance
 from tests.faults.tasks import connect_to, fired, job_of, resumed, task_of
@@ -115,7 +116,11 @@ def connection(batchjob_cluster: Cluster, tmp_path: Path, monkeypatch: pytest.Mo
 
 def run(given: dict[str, Any], sought: Sought) -> str:
     """Run a task to its end, through its trigger where it defers; return how it ended."""
-    task, ti, context = task_of(TaskInstance(task_id="work"), **(GIVEN | given))
+    try:
+        task, ti, context = task_of(TaskInstance(task_id="work"), **(GIVEN | given))
+    except SpecError as error:
+        sought.add("the error of loading the DAG", "".join(traceback.format_exception(error)))
+        return "refused"
     sought.add("rendered fields", dict(_serialize_rendered_fields(task)))
     try:
         try:
