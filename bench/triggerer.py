@@ -28,7 +28,7 @@ from airflow_batchjob.local.cluster import LocalCluster
 from airflow_batchjob.local.kubeconfig import airflow_connection
 
 NAMESPACE = "default"
-ENDED_PER_SECOND = 50
+ENDED_PER_SECOND = 20
 SETTLING_SECONDS = 20.0
 _LONGEST_SECONDS = 900.0
 _CONNECTION = "AIRFLOW_CONN_KUBERNETES_DEFAULT"

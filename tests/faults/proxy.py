@@ -48,12 +48,14 @@ class Account:
         kubeconfig: The file it connects by.
         forbidden: What it may not do, e.g. {"list pods", "watch jobs", "get pods/log"}.
         cut: Ends the client's process; None: it can't be.
+        hanging: What it gets no answer to.
     """
 
     name: str
     kubeconfig: Path
     forbidden: frozenset[str] = frozenset()
     cut: Callable[[], None] | None = None
+    hanging: frozenset[str] = frozenset()
     token: str = ""
 
 
@@ -110,11 +112,9 @@ class FaultProxy:
         await self._runner.cleanup()
         await self._session.close()
 
-    def account(
-        self, name: str, *, forbidden: frozenset[str] = frozenset(), cut: Callable[[], None] | None = None
-    ) -> Account:
-        """Let one more client in."""
-        made = Account(name=name, kubeconfig=self.folder / f"{name}.kubeconfig", forbidden=forbidden, cut=cut)
+    def account(self, name: str, **given: Any) -> Account:
+        """Let one more client in; `given` are attributes of its account."""
+        made = Account(name=name, kubeconfig=self.folder / f"{name}.kubeconfig", **given)
         self._give_token(made)
         return made
 
@@ -143,6 +143,8 @@ class FaultProxy:
         self.requests[doing] += 1
         if doing in account.forbidden:
             return _status(403, "Forbidden", f'User "{account.name}" cannot {doing}')
+        if doing in account.hanging:
+            await asyncio.sleep(_LONGEST_REQUEST_SECONDS)
         ask = ask_of(request.method, request.path, request.query, self._names)
         fault = self.fates.next(ask)
         if fault in _KILLS and account.cut is None:

@@ -95,7 +95,7 @@ async def test_a_watch_ends_or_says_why_it_can_not_go_on(proxy: FaultProxy, faul
         seen = False
         while not seen and not isinstance(raised, ExpiredError):
             try:
-                seen = await asyncio.wait_for(is_seen(), 5)
+                seen = await asyncio.wait_for(is_seen(), 20)
             except ApiError as error:
                 raised = error
 

@@ -31,7 +31,13 @@ from tests.faults.fates import Ask, Fates, Fault
 from tests.faults.proxy import FaultProxy
 
 JOBS = 6
-QUICK = Pace(after_end_seconds=0.05, list_seconds=0.5, longest_outage_seconds=0.5, joining_seconds=0.05)
+QUICK = Pace(
+    pods_seconds=0.5,
+    after_end_seconds=0.05,
+    list_seconds=0.5,
+    longest_outage_seconds=0.5,
+    joining_seconds=0.05,
+)
 LOG = logging.getLogger("watch")
 
 
@@ -81,13 +87,20 @@ def end(cluster: Cluster, job: Job) -> None:
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     done = {"status": "True", "lastTransitionTime": now, "reason": "CompletionsReached"}
     status = {
-        "startTime": now,
+        "startTime": job_start(cluster, job) or now,
         "completionTime": now,
+        "active": 0,
+        "ready": 0,
         "succeeded": 1,
         "conditions": [{"type": "SuccessCriteriaMet", **done}, {"type": "Complete", **done}],
     }
     path = f"/apis/batch/v1/namespaces/{job.metadata.namespace}/jobs/{job.metadata.name}/status"
     cluster.reach.ask("PATCH", path, {"status": status}, content_type="application/merge-patch+json")
+
+
+def job_start(cluster: Cluster, job: Job) -> str:
+    path = f"/apis/batch/v1/namespaces/{job.metadata.namespace}/jobs/{job.metadata.name}"
+    return str(cluster.reach.ask("GET", path)["status"].get("startTime", ""))
 
 
 def order_of(job: Job) -> Order:
@@ -232,3 +245,27 @@ async def test_the_end_itself_does_not_wait_for_the_next_look(
             end(batchjob_cluster, job)
 
         assert await ended(began.tasks, 5) == [Outcome.MET] * JOBS
+
+
+async def test_pods_that_never_come_do_not_hold_up_the_end(
+    batchjob_cluster: Cluster, proxy: FaultProxy
+) -> None:
+    hanging = frozenset({"list pods", "list events", "get pods/log"})
+    async with await client_of(proxy, hanging=hanging) as client:
+        began = await waiting(client, "pods")
+        for job in began.jobs:
+            starting(batchjob_cluster, job)
+        await asyncio.sleep(2.5)
+        assert proxy.requests["list pods"] > 0
+        for job in began.jobs:
+            end(batchjob_cluster, job)
+
+        assert await ended(began.tasks, 5) == [Outcome.MET] * JOBS
+
+
+def starting(cluster: Cluster, job: Job) -> None:
+    """Let a pod of a Job be there, and not be ready: that is when pods are looked at."""
+    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    status = {"startTime": now, "active": 1, "ready": 0}
+    path = f"/apis/batch/v1/namespaces/{job.metadata.namespace}/jobs/{job.metadata.name}/status"
+    cluster.reach.ask("PATCH", path, {"status": status}, content_type="application/merge-patch+json")

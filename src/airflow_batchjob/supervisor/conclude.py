@@ -5,6 +5,7 @@ Nothing here changes the verdict. What fails is a warning.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from collections.abc import Callable
@@ -22,11 +23,15 @@ from airflow_batchjob.core.identity.marks import REPORTED, ReportedMark
 from airflow_batchjob.core.indexes import IndexSet
 from airflow_batchjob.core.reading.attempts import per_index
 from airflow_batchjob.core.reading.causes import causes_text
+from airflow_batchjob.core.reading.pods import Pod
 from airflow_batchjob.core.reading.status import read_status
 from airflow_batchjob.core.telling.log_choice import read_log_choice
 from airflow_batchjob.supervisor.patches import Operation, annotate, if_held, put
 from airflow_batchjob.supervisor.sideways import CONTROLLER_UID
-from airflow_batchjob.supervisor.tails import gather_tails
+from airflow_batchjob.supervisor.tails import Tails, gather_tails
+
+CAUSES_SECONDS = 120.0
+"""So long the end of a task waits for what pods and logs tell of failures."""
 
 DAY_SECONDS = 24 * 3600
 MET_TTL_SECONDS = DAY_SECONDS
@@ -104,12 +109,17 @@ async def _with_causes(client: JobClient, order: Order, verdict: Verdict, log: l
     ref = verdict.job
     # Without a budget per index, and after a FailJob rule, no index is listed: then every failed pod speaks.
     failed = IndexSet.parse(verdict.failed_indexes) if order.indexed and verdict.failed else None
-    try:
+
+    async def read() -> tuple[tuple[Pod, ...], Tails]:
         pods = (await client.list_pods(ref.namespace, f"{CONTROLLER_UID}={ref.uid}")).items
         choice = read_log_choice(order.logs, order.completions)
-        tails = await gather_tails(client, pods, failed, choice, containers=order.log_containers)
-    except (ApiError, SpecError) as error:
-        log.warning("%s: why indexes failed can't be read from their pods: %s", ref, error)
+        return pods, await gather_tails(client, pods, failed, choice, containers=order.log_containers)
+
+    try:
+        pods, tails = await asyncio.wait_for(read(), CAUSES_SECONDS)
+    except (ApiError, SpecError, asyncio.TimeoutError) as error:
+        words = str(error) or f"no answer within {CAUSES_SECONDS:.0f} s"
+        log.warning("%s: why indexes failed can't be read from their pods: %s", ref, words)
         return verdict
     for line in tails.lines:
         log.info("%s", line)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable, Coroutine
 from types import TracebackType
 from typing import Any
 
@@ -29,12 +30,25 @@ from airflow_batchjob.supervisor.pod_watch import CONTROLLER_UID
 
 __all__ = ["CONTROLLER_UID", "Sideways"]
 
+A_MOMENT_SECONDS = 1.0
+"""So long a look waits for an answer about pods or events."""
+
+FINISH_SECONDS = 60.0
+"""So long the end of a task waits for logs that are followed."""
+
 
 class Sideways:
     """What one supervisor looks at beside its Job. An async context manager."""
 
     def __init__(
-        self, client: JobClient, order: Order, log: logging.Logger, pace: Pace, losing: Losing
+        self,
+        client: JobClient,
+        order: Order,
+        log: logging.Logger,
+        pace: Pace,
+        losing: Losing,
+        *,
+        wake: Callable[[], None] = lambda: None,
     ) -> None:
         self.losing = losing
         self.losses: Losses | None = None
@@ -49,6 +63,8 @@ class Sideways:
         self._pods_due = 0.0  # on the loop's clock, as all times here
         self._events_due: float | None = None
         self._events_pause = pace.events_seconds
+        self._wake = wake
+        self._asking: dict[str, asyncio.Task[None]] = {}  # by what it asks for
 
     async def __aenter__(self) -> Self:
         return self
@@ -56,6 +72,9 @@ class Sideways:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        for task in self._asking.values():
+            task.cancel()
+        await asyncio.gather(*self._asking.values(), return_exceptions=True)
         await self._follower.close()
         await self.losing.close()
 
@@ -80,8 +99,30 @@ class Sideways:
                 self._pause = self._pace.pods_delay_seconds(job.status.active)
                 self._pods_due = min(self._pods_due, _now() + self._pause)
             if _now() >= self._pods_due:
-                await self._list_pods(job)
-        await self._list_events(job)
+                await self._beside("pods", self._list_pods(job))
+        if self._events_are_due(job):
+            await self._beside("events", self._list_events(job))
+
+    async def _beside(self, what: str, asking: Coroutine[Any, Any, None]) -> None:
+        """Wait for an answer for a moment; one that comes later wakes the supervisor.
+
+        A server that is slow with pods must not hold up what the Job itself says.
+        """
+        under_way = self._asking.get(what)
+        if under_way is not None and not under_way.done():
+            asking.close()
+            return
+        task = self._asking[what] = asyncio.ensure_future(asking)
+        done, _ = await asyncio.wait({task}, timeout=A_MOMENT_SECONDS)
+        if done:
+            task.result()
+        else:
+            task.add_done_callback(self._came_late)
+
+    def _came_late(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._log.warning("A look beside the Job failed: %r", error)
+        self._wake()
 
     def take_pods(self) -> tuple[Pod, ...] | None:
         """Return the pods if they were listed since this was asked last."""
@@ -93,7 +134,10 @@ class Sideways:
         if verdict.outcome is Outcome.NOT_OURS:
             return verdict
         if self._choice.follows_any:
-            await self._finish_logs(verdict)
+            try:
+                await asyncio.wait_for(self._finish_logs(verdict), FINISH_SECONDS)
+            except asyncio.TimeoutError:
+                self._log.warning("The logs may be cut: the API does not give them in time")
         return await self.losing.finish(verdict)
 
     async def _finish_logs(self, verdict: Verdict) -> None:
@@ -126,14 +170,15 @@ class Sideways:
         self._counts = _counts_of(job)
         self._follower.see(self._pods)
 
-    async def _list_events(self, job: Job) -> None:
+    def _events_are_due(self, job: Job) -> bool:
         if "events" in self._forbidden or not wants_events(job):
             self._events_due, self._events_pause, self.events = None, self._pace.events_seconds, ()
-            return
+            return False
         if self._events_due is None:
             self._events_due = _now() + self._events_pause
-        if _now() < self._events_due:
-            return
+        return _now() >= self._events_due
+
+    async def _list_events(self, job: Job) -> None:
         self._events_due = _now() + self._events_pause
         self._events_pause = min(self._pace.most_events_seconds, self._events_pause * 2)
         selector = f"involvedObject.uid={job.metadata.uid}"

@@ -95,7 +95,8 @@ class _Supervisor:
     async def run(self) -> Verdict | Order:
         view = subscribe(self.client, self.order.job, self.pace)
         losing = Losing(self.client, self.order, self.log, self.pace, self.clock, wake=view.alert)
-        async with view, Sideways(self.client, self.order, self.log, self.pace, losing) as side:
+        beside = Sideways(self.client, self.order, self.log, self.pace, losing, wake=view.alert)
+        async with view, beside as side:
             wait_seconds = _LONGEST_WAIT_SECONDS
             while True:
                 due = min(wait_seconds, side.due_in_seconds(self.memory.last))
