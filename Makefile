@@ -28,6 +28,7 @@ help:
 	@echo "make check   format, lint, types, layers, docs: look, change nothing"
 	@echo "make fix     mend what check found, where a tool can"
 	@echo "make docs    write the generated parts of docs/ anew"
+	@echo "make bench-triggerer  thousands of waiting triggers beside the Kubernetes provider's (10 minutes)"
 	@echo "make bench   measure: what naming the operator costs a DAG file"
 	@echo "make lock    choose the newest versions anew: constraints.txt"
 	@echo "make clean   remove what was built, .venv included"
@@ -90,6 +91,9 @@ docs-check: $(READY)
 .PHONY: soak bench-triggerer
 soak: $(READY)
 	@$(BIN)/python -m tests.faults
+
+bench-triggerer: $(READY)
+	@$(BIN)/python bench/triggerer.py $(ARGS)
 
 fix: $(READY)
 	@$(CLOCK); $(BIN)/ruff check --quiet --fix-only $(SEEN); $(BIN)/ruff format --quiet $(SEEN); \
