@@ -29,6 +29,7 @@ help:
 	@echo "make fix     mend what check found, where a tool can"
 	@echo "make docs    write the generated parts of docs/ anew"
 	@echo "make bench-triggerer  thousands of waiting triggers beside the Kubernetes provider's (10 minutes)"
+	@echo "make bench-local  pods a second through the local cluster (ARGS='--real 1.34': and real Kubernetes)"
 	@echo "make bench   measure: what naming the operator costs a DAG file"
 	@echo "make lock    choose the newest versions anew: constraints.txt"
 	@echo "make clean   remove what was built, .venv included"
@@ -88,12 +89,15 @@ docs-check: $(READY)
 	@$(BIN)/python tools/docs.py --check
 
 # Faults: tests/faults/.
-.PHONY: soak bench-triggerer
+.PHONY: soak bench-triggerer bench-local
 soak: $(READY)
 	@$(BIN)/python -m tests.faults
 
 bench-triggerer: $(READY)
 	@$(BIN)/python bench/triggerer.py $(ARGS)
+
+bench-local: $(READY)
+	@$(BIN)/python -m bench.local_cluster $(ARGS)
 
 fix: $(READY)
 	@$(CLOCK); $(BIN)/ruff check --quiet --fix-only $(SEEN); $(BIN)/ruff format --quiet $(SEEN); \
