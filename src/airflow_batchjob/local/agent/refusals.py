@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 Object = dict[str, Any]
 
 SUPPORTED_VOLUMES = ("emptyDir", "configMap", "secret", "downwardAPI", "hostPath")
 DEFAULT_MESSAGE_PATH = "/dev/termination-log"
+
+_NO_PROBES = "the local cluster does not probe: a container is ready when it runs"
+REFUSED_OF_CONTAINER: Mapping[str, str] = {
+    "livenessProbe": _NO_PROBES,
+    "readinessProbe": _NO_PROBES,
+    "startupProbe": _NO_PROBES,
+    "lifecycle": "the local cluster has no lifecycle hooks",
+}
+"""Fields of a container, and why one that has them is refused."""
 
 
 class Refusal(NamedTuple):
@@ -53,15 +62,9 @@ def _container(spec: Object, container: Object, path: str, *, private_mounts: bo
             None,
             "the local cluster runs no images, so the command of one is not known: name it",
         )
-    for probe in ("livenessProbe", "readinessProbe", "startupProbe"):
-        if container.get(probe):
-            yield Refusal(
-                f"{path}.{probe}",
-                probe,
-                "the local cluster does not probe: a container is ready when it runs",
-            )
-    if container.get("lifecycle"):
-        yield Refusal(f"{path}.lifecycle", "lifecycle", "the local cluster has no lifecycle hooks")
+    for name, why in REFUSED_OF_CONTAINER.items():
+        if container.get(name):
+            yield Refusal(f"{path}.{name}", name, why)
     for number, rule in enumerate(container.get("restartPolicyRules") or ()):
         if rule.get("action") != "Restart":
             where = f"{path}.restartPolicyRules[{number}].action"
