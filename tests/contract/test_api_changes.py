@@ -9,12 +9,12 @@ import pytest
 from tests.contract.asking import JSON_PATCH, STRATEGIC_PATCH, Asker, Object, container, indexed, job
 
 IMMUTABLE: dict[str, tuple[Object, Object, str]] = {
-    "completions without indexes": (
+    "28 completions without indexes": (
         job(completions=3, suspend=True),
         {"completions": 4},
         "spec.completions",
     ),
-    "completions of indexes, without parallelism": (
+    "29 completions of indexes, without parallelism": (
         indexed(completions=3, parallelism=3, suspend=True),
         {"completions": 5},
         "spec.completions",
@@ -59,7 +59,7 @@ def test_what_decides_the_pods_cannot_change(api: Asker, created: Object, change
     assert (field, "Invalid") in answer.causes
 
 
-def test_completions_and_parallelism_of_indexes_change_together(api: Asker) -> None:
+def test_29_completions_and_parallelism_of_indexes_change_together(api: Asker) -> None:
     api.have_job(indexed(completions=3, parallelism=3, suspend=True))
 
     answer = api.merge(api.jobs("j"), {"spec": {"completions": 5, "parallelism": 5}})
@@ -72,12 +72,13 @@ MUTABLE: dict[str, Object] = {
     "the deadline": {"activeDeadlineSeconds": 100},
     "the time to live": {"ttlSecondsAfterFinished": 100},
     "the parallelism": {"parallelism": 0},
+    "the suspension": {"suspend": False},
     "the fuse": {"maxFailedIndexes": 1},
 }
 
 
 @pytest.mark.parametrize("change", MUTABLE.values(), ids=MUTABLE.keys())
-def test_limits_change_at_any_time_and_raise_the_generation(api: Asker, change: Object) -> None:
+def test_31_limits_change_at_any_time_and_raise_the_generation(api: Asker, change: Object) -> None:
     api.have_job(indexed(backoffLimitPerIndex=1, suspend=True))
 
     answer = api.merge(api.jobs("j"), {"spec": change})
@@ -112,7 +113,7 @@ def settled(api: Asker) -> Object | None:
 
 
 PLACEMENT: dict[str, Any] = {
-    "the node selector": {"nodeSelector": {"a": "b"}},
+    "74 the node selector": {"nodeSelector": {"a": "b"}},
     "tolerations": {"tolerations": [{"key": "spot", "operator": "Exists"}]},
     "node affinity": {
         "affinity": {
@@ -149,7 +150,7 @@ def test_placement_and_resuming_are_one_request(api: Asker) -> None:
     assert answer.body["spec"]["template"]["spec"]["nodeSelector"] == {"nowhere": "at-all"}
 
 
-def test_placement_of_a_job_that_is_not_suspended_cannot_change(api: Asker) -> None:
+def test_74_placement_of_a_job_that_is_not_suspended_cannot_change(api: Asker) -> None:
     api.have_job(job(pod={"nodeSelector": {"nowhere": "at-all"}}))
 
     answer = api.merge(api.jobs("j"), {"spec": {"template": {"spec": {"nodeSelector": {"a": "b"}}}}})
@@ -158,7 +159,18 @@ def test_placement_of_a_job_that_is_not_suspended_cannot_change(api: Asker) -> N
     assert ("spec.template", "Invalid") in answer.causes
 
 
-def test_resources_change_while_suspended_since_1_36(api: Asker) -> None:
+def test_74_suspending_a_job_and_moving_it_are_two_requests(api: Asker) -> None:
+    api.have_job(job(pod={"nodeSelector": {"nowhere": "at-all"}}))
+    template = {"spec": {"nodeSelector": {"a": "b"}}}
+
+    answer = api.merge(api.jobs("j"), {"spec": {"suspend": True, "template": template}})
+
+    assert answer.code == 422
+    assert ("spec.template", "Invalid") in answer.causes
+
+
+def test_75_resources_change_while_suspended_since_1_36(api: Asker) -> None:
+    """By version: before 1.36 this is refused with 422 at spec.template."""
     api.have_job(job(suspend=True))
     api.eventually(lambda: settled(api))
     resources = {"requests": {"memory": "64Mi"}}
@@ -173,7 +185,8 @@ def test_resources_change_while_suspended_since_1_36(api: Asker) -> None:
     assert answer.body["spec"]["template"]["spec"]["containers"][0]["resources"] == resources
 
 
-def test_an_image_never_changes(api: Asker) -> None:
+def test_30_and_75_an_image_never_changes(api: Asker) -> None:
+    """By version: the 422 names spec.template before 1.36, and spec.template.spec since."""
     api.have_job(job(suspend=True))
     template = {"spec": {"containers": [{"name": "main", "image": "other:1"}]}}
 
@@ -193,7 +206,7 @@ def test_pod_affinity_never_changes(api: Asker) -> None:
     assert answer.code == 422
 
 
-def test_a_json_patch_applies_where_its_tests_hold(api: Asker) -> None:
+def test_r17_a_json_patch_applies_where_its_tests_hold(api: Asker) -> None:
     created = api.have_job(job(suspend=True))
     operations = [
         {"op": "test", "path": "/metadata/uid", "value": created["metadata"]["uid"]},
@@ -208,7 +221,7 @@ def test_a_json_patch_applies_where_its_tests_hold(api: Asker) -> None:
 
 
 FAILING = {
-    "a test of another uid": {"op": "test", "path": "/metadata/uid", "value": "other"},
+    "R17 a test of another uid": {"op": "test", "path": "/metadata/uid", "value": "other"},
     "a test of what is not there": {"op": "test", "path": "/metadata/annotations/a", "value": "b"},
     "removing what is not there": {"op": "remove", "path": "/spec/ttlSecondsAfterFinished"},
 }
@@ -239,6 +252,7 @@ def test_a_strategic_patch_removes_one_finalizer_by_name(api: Asker) -> None:
 
 
 def test_a_strategic_patch_merges_conditions_by_type_and_a_merge_patch_replaces_them(api: Asker) -> None:
+    """By version: a condition that is added comes first or last."""
     api.have_job(job(suspend=True, managedBy="example.com/nobody"))
     time = "2024-01-01T00:00:00Z"
 
@@ -250,7 +264,6 @@ def test_a_strategic_patch_merges_conditions_by_type_and_a_merge_patch_replaces_
         merged = api.ask("PATCH", api.jobs("j", "status"), patch, content_type=STRATEGIC_PATCH)
     replaced = api.merge(api.jobs("j", "status"), {"status": {"conditions": [condition("C")]}})
 
-    # Of lists merged by key, what is added comes first or last by version.
     assert sorted(one["type"] for one in merged.body["status"]["conditions"]) == ["A", "B"]
     assert [one["type"] for one in replaced.body["status"]["conditions"]] == ["C"]
 
@@ -278,7 +291,7 @@ def test_a_patch_of_another_kind_is_an_unsupported_media_type(api: Asker) -> Non
     assert (answer.code, answer.body["reason"]) == (415, "UnsupportedMediaType")
 
 
-def test_a_stale_version_is_a_conflict(api: Asker) -> None:
+def test_91_a_stale_version_is_a_conflict(api: Asker) -> None:
     stale = api.have_job(job(suspend=True))
     api.merge(api.jobs("j"), {"metadata": {"annotations": {"a": "b"}}})
 
@@ -305,7 +318,7 @@ def test_a_put_ignores_the_status_and_a_put_of_the_status_ignores_the_spec(api: 
     assert after_status["status"]["completedIndexes"] == "0"
 
 
-def test_a_dry_run_changes_nothing(api: Asker) -> None:
+def test_89_a_dry_run_changes_nothing(api: Asker) -> None:
     for _ in range(2):
         assert api.create_job(job(suspend=True), dryRun="All").code == 201
     assert api.ask("GET", api.jobs("j")).code == 404

@@ -12,7 +12,7 @@ from tests.contract.asking import Asker, Object, container, indexed, job
 NOT_THERE = object()
 
 CASES: dict[str, tuple[Object, dict[str, Any]]] = {
-    "a template alone: one pod, six retries": (
+    "1 a template alone: one pod, six retries": (
         job(suspend=False),
         {
             "parallelism": 1,
@@ -24,19 +24,19 @@ CASES: dict[str, tuple[Object, dict[str, Any]]] = {
             "podReplacementPolicy": "TerminatingOrFailed",
         },
     ),
-    "parallelism alone: a work queue, without completions": (
+    "2 parallelism alone: a work queue, without completions": (
         job(parallelism=3, suspend=True),
         {"parallelism": 3, "completions": NOT_THERE},
     ),
-    "completions alone: one at a time": (
+    "3 completions alone: one at a time": (
         job(completions=5, suspend=True),
         {"parallelism": 1, "completions": 5},
     ),
-    "a budget per index: no budget for the whole": (
+    "4 a budget per index: no budget for the whole": (
         indexed(backoffLimitPerIndex=1, suspend=True),
         {"backoffLimit": 2147483647},
     ),
-    "a failure policy: only failed pods are replaced": (
+    "5 and 61a a failure policy: only failed pods are replaced": (
         job(
             suspend=True,
             podFailurePolicy={
@@ -107,7 +107,7 @@ def test_an_image_is_pulled_always_where_its_tag_may_move(api: Asker, image: str
     assert created["spec"]["template"]["spec"]["containers"][0]["imagePullPolicy"] == want
 
 
-def test_a_job_without_labels_is_read_back_with_those_of_its_template(api: Asker) -> None:
+def test_6_a_job_without_labels_is_read_back_with_those_of_its_template(api: Asker) -> None:
     created = api.have_job(job(suspend=True))
     uid = created["metadata"]["uid"]
 
@@ -123,7 +123,7 @@ def test_a_job_without_labels_is_read_back_with_those_of_its_template(api: Asker
     assert read["spec"]["selector"] == {"matchLabels": {"batch.kubernetes.io/controller-uid": uid}}
 
 
-def test_a_job_with_labels_keeps_just_those(api: Asker) -> None:
+def test_7_a_job_with_labels_keeps_just_those(api: Asker) -> None:
     sent = job(suspend=True, labels={"a": "b"})
     sent["metadata"]["labels"] = {"x": "y"}
 
@@ -133,7 +133,7 @@ def test_a_job_with_labels_keeps_just_those(api: Asker) -> None:
     assert created["spec"]["template"]["metadata"]["labels"]["a"] == "b"
 
 
-def test_a_generated_name_is_the_prefix_and_five_letters(api: Asker) -> None:
+def test_8_a_generated_name_is_the_prefix_and_five_letters(api: Asker) -> None:
     sent = job(suspend=True)
     sent["metadata"] = {"generateName": "j-"}
 
@@ -151,7 +151,7 @@ def test_a_long_prefix_of_a_generated_name_is_cut(api: Asker) -> None:
     assert len(api.have_job(sent)["metadata"]["name"]) == 63
 
 
-def test_what_only_the_server_may_say_is_not_taken_from_the_client(api: Asker) -> None:
+def test_9_what_only_the_server_may_say_is_not_taken_from_the_client(api: Asker) -> None:
     sent = job(suspend=True)
     sent["metadata"] |= {"uid": "mine", "creationTimestamp": "2001-01-01T00:00:00Z", "generation": 7}
     sent["status"] = {"succeeded": 5}

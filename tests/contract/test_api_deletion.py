@@ -21,7 +21,7 @@ def pods_of(api: Asker) -> list[Object]:
 
 
 @pytest.mark.parametrize("policy", ["Background", "Foreground"])
-def test_pods_go_with_their_job(api: Asker, policy: str) -> None:
+def test_77_pods_go_with_their_job(api: Asker, policy: str) -> None:
     job_with_a_pod(api)
 
     answer = api.ask("DELETE", api.jobs("j"), {"propagationPolicy": policy})
@@ -30,7 +30,7 @@ def test_pods_go_with_their_job(api: Asker, policy: str) -> None:
     api.eventually(lambda: api.ask("GET", api.jobs("j")).code == 404 and not pods_of(api))
 
 
-def test_in_the_background_the_job_goes_first(api: Asker) -> None:
+def test_77_in_the_background_the_job_goes_first(api: Asker) -> None:
     created, _ = job_with_a_pod(api)
 
     answer = api.ask("DELETE", api.jobs("j"), {"propagationPolicy": "Background"})
@@ -46,7 +46,7 @@ def test_in_the_background_the_job_goes_first(api: Asker) -> None:
     assert api.ask("GET", api.jobs("j")).code == 404
 
 
-def test_in_the_foreground_the_job_stays_until_its_pods_are_gone(api: Asker) -> None:
+def test_77_in_the_foreground_the_job_stays_until_its_pods_are_gone(api: Asker) -> None:
     _, pod = job_with_a_pod(api)
     name = pod["metadata"]["name"]
     api.merge(api.core("pods", name), {"metadata": {"finalizers": ["example.com/hold"]}})
@@ -63,7 +63,7 @@ def test_in_the_foreground_the_job_stays_until_its_pods_are_gone(api: Asker) -> 
     api.eventually(lambda: api.ask("GET", api.jobs("j")).code == 404)
 
 
-def test_without_a_policy_the_pods_of_a_job_are_orphaned_and_a_warning_says_so(api: Asker) -> None:
+def test_76_without_a_policy_the_pods_of_a_job_are_orphaned_and_a_warning_says_so(api: Asker) -> None:
     job_with_a_pod(api)
 
     answer = api.ask("DELETE", api.jobs("j"))
@@ -79,7 +79,7 @@ def is_orphan(pod: Object) -> bool:
     return not metadata.get("ownerReferences") and not metadata.get("finalizers")
 
 
-def test_a_job_made_anew_under_a_name_has_nothing_of_the_old_one(api: Asker) -> None:
+def test_80_a_job_made_anew_under_a_name_has_nothing_of_the_old_one(api: Asker) -> None:
     old, pod = job_with_a_pod(api)
     api.ask("DELETE", api.jobs("j"), {"propagationPolicy": "Background"})
 
@@ -89,7 +89,7 @@ def test_a_job_made_anew_under_a_name_has_nothing_of_the_old_one(api: Asker) -> 
     api.eventually(lambda: api.ask("GET", api.core("pods", pod["metadata"]["name"])).code == 404)
 
 
-def test_a_precondition_that_fails_is_a_conflict_and_deletes_nothing(api: Asker) -> None:
+def test_r10_a_precondition_that_fails_is_a_conflict_and_deletes_nothing(api: Asker) -> None:
     created = api.have_job(job(suspend=True))
 
     for preconditions in ({"uid": "other"}, {"resourceVersion": "1"}):

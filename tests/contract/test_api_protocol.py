@@ -24,7 +24,7 @@ def told(event: Object) -> tuple[str, str]:
     return event["type"], event["object"]["metadata"]["name"]
 
 
-def test_a_watch_from_a_list_misses_nothing_and_doubles_nothing(api: Asker) -> None:
+def test_81_a_watch_from_a_list_misses_nothing_and_doubles_nothing(api: Asker) -> None:
     path = api.core("configmaps")
     api.have("configmaps", config_map("before"))
     version = version_of(api, path)
@@ -50,7 +50,8 @@ def test_a_watch_without_a_version_begins_with_what_is_there(api: Asker) -> None
     assert sorted(seen) == [("ADDED", "a"), ("ADDED", "b")]
 
 
-def test_a_watch_from_too_long_ago_is_told_so_in_an_event(api: Asker) -> None:
+def test_82_a_watch_from_too_long_ago_is_told_so_in_an_event(api: Asker) -> None:
+    """On the local cluster alone: its past is short."""
     if not api.is_local:
         pytest.skip("a real server remembers for minutes")
 
@@ -63,7 +64,7 @@ def test_a_watch_from_too_long_ago_is_told_so_in_an_event(api: Asker) -> None:
     assert event["object"]["message"].startswith("too old resource version: 1 (")
 
 
-def test_a_watch_can_be_a_list_that_goes_on(api: Asker) -> None:
+def test_83_a_watch_can_be_a_list_that_goes_on(api: Asker) -> None:
     api.have("configmaps", config_map("a", mine="yes"))
     query: dict[str, Any] = {
         "sendInitialEvents": "true",
@@ -107,7 +108,7 @@ def test_what_stops_matching_is_told_as_deleted_and_what_begins_to_as_added(api:
     assert int(gone["object"]["metadata"]["resourceVersion"]) > int(version)
 
 
-def test_a_pod_that_ends_leaves_a_watch_of_running_pods(api: Asker) -> None:
+def test_86_a_pod_that_ends_leaves_a_watch_of_running_pods(api: Asker) -> None:
     api.have("pods", waiting_pod())
     path = api.core("pods")
     version = version_of(api, path)
@@ -120,7 +121,7 @@ def test_a_pod_that_ends_leaves_a_watch_of_running_pods(api: Asker) -> None:
     assert seen == [("ADDED", "p"), ("DELETED", "p")]
 
 
-def test_a_list_comes_in_pages_of_one_moment(api: Asker) -> None:
+def test_84_a_list_comes_in_pages_of_one_moment(api: Asker) -> None:
     for number in range(5):
         api.have("secrets", {"metadata": {"name": f"s{number}"}})
     pages: list[Any] = []
@@ -171,7 +172,7 @@ def test_selectors(api: Asker, query: dict[str, Any], want: set[str]) -> None:
     assert {one["metadata"]["name"] for one in items} == want
 
 
-def test_jobs_are_selected_by_their_successes(api: Asker) -> None:
+def test_85_jobs_are_selected_by_their_successes(api: Asker) -> None:
     for name in ("a", "b"):
         api.have_job(job(name, suspend=True, managedBy="example.com/nobody"))
     api.merge(api.jobs("a", "status"), {"status": {"succeeded": 1}})
@@ -182,7 +183,7 @@ def test_jobs_are_selected_by_their_successes(api: Asker) -> None:
 
 
 BAD_QUERIES: dict[str, tuple[dict[str, Any], int, str]] = {
-    "a field that is no selector": ({"fieldSelector": "spec.foo=1"}, 400, "BadRequest"),
+    "85 a field that is no selector": ({"fieldSelector": "spec.foo=1"}, 400, "BadRequest"),
     "a selector that cannot be read": ({"labelSelector": "a in (b"}, 400, "BadRequest"),
     "a match without a version": ({"resourceVersionMatch": "Exact"}, 422, "Invalid"),
     "a match that does not exist": (
@@ -205,7 +206,8 @@ def test_a_query_that_makes_no_sense_is_refused(
     assert (answer.code, answer.body["reason"]) == (code, reason)
 
 
-def test_the_log_of_a_pod_on_no_node_is_empty(api: Asker) -> None:
+def test_87_the_log_of_a_pod_on_no_node_is_empty(api: Asker) -> None:
+    """Not as described: the code is 204, not 200."""
     api.have("pods", waiting_pod())
 
     answer = api.ask("GET", api.core("pods", "p", "log"))
@@ -214,8 +216,8 @@ def test_the_log_of_a_pod_on_no_node_is_empty(api: Asker) -> None:
 
 
 BAD_LOG_QUERIES = {
-    "a negative tail": ({"tailLines": -1}, 422),
-    "no bytes": ({"limitBytes": 0}, 422),
+    "88 a negative tail": ({"tailLines": -1}, 422),
+    "88 no bytes": ({"limitBytes": 0}, 422),
     "no seconds": ({"sinceSeconds": 0}, 422),
     "since twice": ({"sinceSeconds": 1, "sinceTime": "2024-01-01T00:00:00Z"}, 422),
     "a container that is not there": ({"container": "other"}, 400),
@@ -245,7 +247,7 @@ def test_one_of_several_containers_must_be_named_for_a_log(api: Asker) -> None:
     assert "choose one of: [a b]" in answer.body["message"]
 
 
-def test_one_may_ask_what_one_may(api: Asker) -> None:
+def test_90_one_may_ask_what_one_may(api: Asker) -> None:
     attributes = {"namespace": api.namespace, "verb": "get", "resource": "pods", "subresource": "log"}
     review = {
         "apiVersion": "authorization.k8s.io/v1",

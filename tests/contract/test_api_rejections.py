@@ -28,24 +28,24 @@ def codes(operator: str, *values: int, **more: object) -> Object:
 CONDITION = {"type": "DisruptionTarget", "status": "True"}
 
 INVALID: dict[str, tuple[Object, set[tuple[str, str]]]] = {
-    "no restart policy": (job(pod={"restartPolicy": None}), {(RESTART, "Required")}),
-    "a restart policy that does not exist": (
+    "10 no restart policy": (job(pod={"restartPolicy": None}), {(RESTART, "Required")}),
+    "11 a restart policy that does not exist": (
         job(pod={"restartPolicy": "Sometimes"}),
         {(RESTART, "NotSupported")},
     ),
-    "indexed without completions": (
+    "12 indexed without completions": (
         job(completionMode="Indexed", parallelism=2),
         {("spec.completions", "Required")},
     ),
-    "too many at once": (
+    "13 too many at once": (
         indexed(completions=100_001, parallelism=100_001),
         {("spec.parallelism", "Invalid")},
     ),
-    "very many completions, a budget per index, no fuse": (
+    "14 very many completions, a budget per index, no fuse": (
         indexed(completions=100_001, parallelism=10, backoffLimitPerIndex=1),
         {("spec.maxFailedIndexes", "Required")},
     ),
-    "a budget per index without indexes": (
+    "16 a budget per index without indexes": (
         job(backoffLimitPerIndex=1),
         {("spec.backoffLimitPerIndex", "Invalid")},
     ),
@@ -53,7 +53,7 @@ INVALID: dict[str, tuple[Object, set[tuple[str, str]]]] = {
         indexed(maxFailedIndexes=1),
         {("spec.backoffLimitPerIndex", "Required")},
     ),
-    "a fuse above the completions": (
+    "17 a fuse above the completions": (
         indexed(maxFailedIndexes=4, backoffLimitPerIndex=0),
         {("spec.maxFailedIndexes", "Invalid")},
     ),
@@ -67,7 +67,7 @@ INVALID: dict[str, tuple[Object, set[tuple[str, str]]]] = {
             ("spec.ttlSecondsAfterFinished", "Invalid"),
         },
     ),
-    "a failure policy where pods restart in place": (
+    "18 a failure policy where pods restart in place": (
         failing_by(codes("In", 42), pod={"restartPolicy": "OnFailure"}),
         {(RESTART, "Invalid")},
     ),
@@ -75,7 +75,7 @@ INVALID: dict[str, tuple[Object, set[tuple[str, str]]]] = {
         failing_by(codes("In", 42), podReplacementPolicy="TerminatingOrFailed"),
         {("spec.podReplacementPolicy", "NotSupported")},
     ),
-    "an index to fail without a budget per index": (
+    "19 an index to fail without a budget per index": (
         failing_by({**codes("In", 42), "action": "FailIndex"}),
         {("spec.podFailurePolicy.rules[0].action", "Invalid")},
     ),
@@ -83,7 +83,7 @@ INVALID: dict[str, tuple[Object, set[tuple[str, str]]]] = {
         failing_by({**codes("In", 42), "action": "Weep"}),
         {("spec.podFailurePolicy.rules[0].action", "NotSupported")},
     ),
-    "exit codes out of order": (
+    "20 exit codes out of order": (
         failing_by(codes("In", 3, 1)),
         {("spec.podFailurePolicy.rules[0].onExitCodes.values", "Invalid")},
     ),
@@ -103,7 +103,7 @@ INVALID: dict[str, tuple[Object, set[tuple[str, str]]]] = {
         failing_by({"action": "Ignore"}),
         {("spec.podFailurePolicy.rules[0]", "Invalid")},
     ),
-    "success by indexes that are not there": (
+    "21 success by indexes that are not there": (
         indexed(completions=5, successPolicy={"rules": [{"succeededIndexes": "0-9"}]}),
         {("spec.successPolicy.rules[0].succeededIndexes", "Invalid")},
     ),
@@ -119,21 +119,21 @@ INVALID: dict[str, tuple[Object, set[tuple[str, str]]]] = {
         job(successPolicy={"rules": [{"succeededCount": 1}]}),
         {("spec.successPolicy", "Invalid")},
     ),
-    "a name without room for the index": (
+    "22 a name without room for the index": (
         indexed("j" * 62, completions=1),
         {("metadata.name", "Invalid")},
     ),
-    "a name without room for a long index": (
+    "23 a name without room for a long index": (
         indexed("j" * 60, completions=1000),
         {("metadata.name", "Invalid")},
     ),
     "a name with capitals": (job("Job"), {("metadata.name", "Invalid")}),
     "a manager without a domain": (job(managedBy="me"), {("spec.managedBy", "Invalid")}),
-    "a card asked for and another number allowed": (
+    "24 a card asked for and another number allowed": (
         with_resources(requests={GPU: "1"}, limits={GPU: "2"}),
         {(f"{RESOURCES}.requests", "Invalid")},
     ),
-    "a card asked for without a limit": (
+    "25 a card asked for without a limit": (
         with_resources(requests={GPU: "1"}),
         {(f"{RESOURCES}.limits", "Required")},
     ),
@@ -177,15 +177,15 @@ def test_an_invalid_job_is_refused_with_the_field_and_the_reason(
 
 
 ACCEPTED = {
-    "very many completions with fuse and bounded parallelism": indexed(
+    "15 very many completions with fuse and bounded parallelism": indexed(
         completions=100_001,
         parallelism=10_000,
         backoffLimitPerIndex=1,
         maxFailedIndexes=10_000,
         suspend=True,
     ),
-    "the longest name with one index": indexed("j" * 61, completions=1, suspend=True),
-    "a name that just fits its hundred indexes": indexed("j" * 60, completions=100, suspend=True),
+    "22 the longest name with one index": indexed("j" * 61, completions=1, suspend=True),
+    "23 a name that just fits its hundred indexes": indexed("j" * 60, completions=100, suspend=True),
     "a deadline of no time at all": job(activeDeadlineSeconds=0, suspend=True),
     "no completions wanted": indexed(completions=0, suspend=True),
 }
@@ -197,7 +197,7 @@ def test_what_is_odd_and_right_is_accepted(api: Asker, sent: Object) -> None:
 
 
 UNREADABLE: dict[str, tuple[Object | bytes, str]] = {
-    "a quantity that is none": (with_resources(limits={"cpu": "1x"}), "quantities must match"),
+    "26 a quantity that is none": (with_resources(limits={"cpu": "1x"}), "quantities must match"),
     "text where a number stands": (job(parallelism="2"), "cannot unmarshal string"),
     "a list where an object stands": (job() | {"spec": []}, "cannot unmarshal array"),
     "another kind": (job() | {"kind": "Pod"}, "Pod"),
@@ -213,7 +213,7 @@ def test_what_cannot_be_read_is_a_bad_request(api: Asker, sent: Object, want: st
     assert want in answer.body["message"]
 
 
-def test_an_unknown_field_is_dropped_with_a_warning(api: Asker) -> None:
+def test_27_an_unknown_field_is_dropped_with_a_warning(api: Asker) -> None:
     answer = api.create_job(job(suspend=True, foo=1))
 
     assert answer.code == 201
@@ -221,7 +221,7 @@ def test_an_unknown_field_is_dropped_with_a_warning(api: Asker) -> None:
     assert answer.warnings == ('299 - "unknown field \\"spec.foo\\""',)
 
 
-def test_an_unknown_field_is_refused_where_strictness_is_asked_for(api: Asker) -> None:
+def test_27_an_unknown_field_is_refused_where_strictness_is_asked_for(api: Asker) -> None:
     sent = job(suspend=True, foo=1)
     sent["spec"]["template"]["backoffLimit"] = 3
 

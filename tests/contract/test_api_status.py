@@ -21,11 +21,11 @@ def ten(**spec: Any) -> Object:
 
 
 ACCEPTED: dict[str, Object] = {
-    "what is done": {"completedIndexes": "0-1"},
-    "what is done, in two ranges": {"completedIndexes": "0-2,5-8"},
-    "what has failed": {"failedIndexes": "0-1"},
+    "R3 what is done": {"completedIndexes": "0-1"},
+    "R1 what is done, in two ranges": {"completedIndexes": "0-2,5-8"},
+    "R3 what has failed": {"failedIndexes": "0-1"},
     "both, side by side": {"completedIndexes": "0-1,3", "failedIndexes": "2"},
-    "a number that does not fit": {"completedIndexes": "0-1", "succeeded": 7},
+    "R3 a number that does not fit": {"completedIndexes": "0-1", "succeeded": 7},
     "a pair as a range": {"completedIndexes": "0-1"},
 }
 
@@ -42,11 +42,11 @@ def test_a_suspended_job_is_told_what_is_done(api: Asker, status: Object) -> Non
 
 
 REFUSED: dict[str, tuple[Object, str]] = {
-    "an index that is not there": ({"completedIndexes": "9-10"}, "status.completedIndexes"),
+    "R3 an index that is not there": ({"completedIndexes": "9-10"}, "status.completedIndexes"),
     "indexes out of order": ({"completedIndexes": "5,1"}, "status.completedIndexes"),
     "a range of one": ({"completedIndexes": "3-3"}, "status.completedIndexes"),
     "no indexes": ({"completedIndexes": "some"}, "status.completedIndexes"),
-    "done and failed at once": ({"completedIndexes": "0-3", "failedIndexes": "2"}, "status.failedIndexes"),
+    "R3 done and failed at once": ({"completedIndexes": "0-3", "failedIndexes": "2"}, "status.failedIndexes"),
     "more ready than active": ({"ready": 1}, "status.ready"),
     "failed without notice": (
         {"startTime": TIME, "conditions": [condition("Failed")]},
@@ -108,7 +108,7 @@ def test_what_has_been_counted_stays_counted(api: Asker, before: Object, after: 
     assert field in {field for field, _ in answer.causes}
 
 
-def test_the_start_of_a_suspended_job_may_be_taken_back(api: Asker) -> None:
+def test_r6_the_start_of_a_suspended_job_may_be_taken_back(api: Asker) -> None:
     api.have_job(ten())
     api.merge(api.jobs("j", "status"), {"status": {"startTime": TIME}})
 
@@ -119,11 +119,11 @@ def test_the_start_of_a_suspended_job_may_be_taken_back(api: Asker) -> None:
 
 
 def test_the_start_of_a_running_job_stays(api: Asker) -> None:
+    """By version: 1.34 says Required, as if it were removed; from 1.35 on a change is Invalid."""
     api.have_job({**ten(), "spec": {**ten()["spec"], "suspend": False}})
     api.merge(api.jobs("j", "status"), {"status": {"startTime": TIME}})
 
     answer = api.merge(api.jobs("j", "status"), {"status": {"startTime": "2024-01-02T00:00:00Z"}})
 
     assert answer.code == 422
-    # 1.34 says that it cannot be removed, also where it is changed.
     assert ("status.startTime", "Invalid" if api.minor >= 35 else "Required") in answer.causes

@@ -62,6 +62,22 @@ def test_71_lower_parallelism_deletes_pods_uncounted(api: Asker) -> None:
     assert "failed" not in seen["status"]
 
 
+def test_71_pods_that_are_not_ready_go_first(api: Asker) -> None:
+    waits = {
+        "name": "first",
+        "image": "busybox:1.36",
+        "command": [*LASTS[:2], f"[ $JOB_COMPLETION_INDEX = 2 ] || {{ {LASTS[2]}; }}"],
+    }
+    api.have_job(indexed(completions=3, parallelism=3, pod=runs(*LASTS, initContainers=[waits])))
+    until(api, lambda seen: seen["status"].get("ready") == 1)
+
+    api.merge(api.jobs("j"), {"spec": {"parallelism": 1}})
+    seen = until(api, lambda seen: seen["status"].get("active") == 1 and seen["status"]["terminating"] == 0)
+
+    assert indexes(api) == {"2"}
+    assert "failed" not in seen["status"]
+
+
 def test_72_an_elastic_job_drops_its_highest_indexes(api: Asker) -> None:
     api.have_job(indexed(completions=5, parallelism=5, pod=runs(*LASTS)))
     until(api, lambda seen: seen["status"].get("ready") == 5)
@@ -97,6 +113,7 @@ def test_66_a_deleted_pod_that_ends_well_counts_as_success(api: Asker) -> None:
 
 
 def test_r5_a_suspended_job_gets_a_new_place_and_goes_on(api: Asker) -> None:
+    """By version: before 1.36 its start must be taken back first."""
     api.have_job(indexed(completions=2, parallelism=2, pod=runs(*LASTS)))
     until(api, lambda seen: seen["status"].get("ready") == 2)
     (node, *_) = {pod["spec"]["nodeName"] for pod in pods_of(api)}
@@ -104,7 +121,7 @@ def test_r5_a_suspended_job_gets_a_new_place_and_goes_on(api: Asker) -> None:
     api.merge(api.jobs("j"), {"spec": {"suspend": True}})
     until(api, none_left)
     place = {"template": {"spec": {"nodeSelector": {"kubernetes.io/hostname": node}}}}
-    if api.minor < 36:  # the start must be taken back first: R6
+    if api.minor < 36:
         api.merge(api.jobs("j", "status"), {"status": {"startTime": None}})
     answer = api.merge(api.jobs("j"), {"spec": {"suspend": False, **place}})
     until(api, lambda seen: seen["status"].get("ready") == 2)

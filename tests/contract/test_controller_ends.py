@@ -104,7 +104,7 @@ ENDS: dict[str, tuple[Object, list[tuple[str, str]], Object]] = {
         [("FailureTarget", "DeadlineExceeded"), ("Failed", "DeadlineExceeded")],
         {"failed": None},
     ),
-    "52 a failed index beside others": (
+    "52 and R8 a failed index beside others": (
         indexed(
             completions=3,
             parallelism=3,
@@ -180,6 +180,21 @@ def test_34_and_42_each_index_runs_once_with_its_number(api: Asker) -> None:
         logs[int(index)] = api.ask("GET", api.core("pods", pod["metadata"]["name"], "log")).body
     assert seen["status"]["completedIndexes"] == "0-4"
     assert logs == {index: f"index {index}\n" for index in range(5)}
+
+
+def test_42_an_init_container_knows_its_index_too(api: Asker) -> None:
+    first = {"name": "first", "image": "busybox:1.36", "command": ["sh", "-c", "echo $JOB_COMPLETION_INDEX"]}
+    api.have_job(indexed(completions=2, parallelism=2, pod=runs(*SUCCEEDS, initContainers=[first])))
+
+    ended(api)
+
+    logs = {
+        pod["metadata"]["annotations"]["batch.kubernetes.io/job-completion-index"]: api.ask(
+            "GET", api.core("pods", pod["metadata"]["name"], "log"), container="first"
+        ).body
+        for pod in pods_of(api)
+    }
+    assert logs == {"0": "0\n", "1": "1\n"}
 
 
 def test_r1_a_job_can_be_told_what_is_done(api: Asker) -> None:

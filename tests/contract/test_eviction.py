@@ -161,6 +161,7 @@ def spot(cluster: Target, server: Asker) -> Iterator[str]:
 def test_r13_and_r14_a_machine_is_lost_and_the_job_goes_on_elsewhere(
     api: Asker, cluster: Target, spot: str
 ) -> None:
+    """By version: before 1.36 the Job's start must be taken back before it gets another place."""
     on_spot: dict[str, Any] = {"nodeSelector": {"kubernetes.io/hostname": spot}}
     created = api.have_job(
         indexed(

@@ -98,7 +98,8 @@ def test_apply_creates_changes_and_leaves(kubectl: Kubectl) -> None:
 
 
 def test_apply_on_the_server_keeps_what_another_manages(api: Asker, kubectl: Kubectl) -> None:
-    if api.is_local:  # which says that it does not serve this
+    """On the local cluster: server-side apply is refused with 415, in words."""
+    if api.is_local:
         said = kubectl("apply", "--server-side", "-f", "-", stdin=text(job(suspend=True)), check=False)
         assert (said.returncode, "server-side apply is not served here" in said.stderr) == (1, True)
         return

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.contract.asking import Answer, Asker, Object, container, job, waiting_pod
-from tests.contract.living import ended, has_begun, pods_of, runs
+from tests.contract.living import UNTIL_TERM, ended, has_begun, pods_of, runs
 
 LINES = "".join(f"line {number}\n" for number in range(1, 6))
 
@@ -53,7 +53,6 @@ QUERIES: dict[str, tuple[dict[str, Any], str]] = {
     "the whole": ({}, LINES),
     "the end": ({"tailLines": 2}, "line 4\nline 5\n"),
     "more of the end than there is": ({"tailLines": 100}, LINES),
-    "nothing of the end": ({"tailLines": 0}, ""),
     "the first bytes": ({"limitBytes": 9}, "line 1\nli"),
     "more bytes than there are": ({"limitBytes": 1000}, LINES),
     "the first bytes of the end": ({"tailLines": 2, "limitBytes": 9}, "line 4\nli"),
@@ -73,6 +72,12 @@ def test_what_a_container_has_said(five_lines: Asker) -> None:
         case: want for case, (_, want) in QUERIES.items()
     }
     assert {answer.code for answer in got.values()} == {200}
+
+
+def test_88_no_lines_of_the_end_are_an_empty_log(five_lines: Asker) -> None:
+    answer = log(five_lines, tailLines=0)
+
+    assert (answer.code, answer.body) == (200, "")
 
 
 def test_each_line_can_begin_with_its_time(five_lines: Asker) -> None:
@@ -168,6 +173,51 @@ def test_87_a_container_that_waits_says_so(api: Asker) -> None:
 
     want = 'container "main" in pod "p" is waiting to start: CreateContainerConfigError'
     assert (answer.body["reason"], answer.body["message"]) == ("BadRequest", want)
+
+
+def test_87_a_container_behind_one_that_prepares_says_so(api: Asker) -> None:
+    first = container(name="first", command=["sh", "-c", UNTIL_TERM])
+    have_pod(api, "true", initContainers=[first])
+    api.eventually(lambda: log(api, container="first").code == 200, seconds=60)
+
+    answer = log(api, container="main")
+
+    want = 'container "main" in pod "p" is waiting to start: PodInitializing'
+    assert (answer.code, answer.body["message"]) == (400, want)
+
+
+NEVER_STARTS: dict[str, tuple[Object, str, str]] = {
+    "87 an image that cannot be pulled": (
+        {"containers": [container(image="127.0.0.1:1/nothing:1")]},
+        "ImagePullBackOff",
+        "trying and failing to pull image",
+    ),
+    "87 a volume of a secret that is not there": (
+        {
+            "containers": [container(volumeMounts=[{"name": "v", "mountPath": "/v"}])],
+            "volumes": [{"name": "v", "secret": {"secretName": "nowhere"}}],
+        },
+        "ContainerCreating",
+        "ContainerCreating",
+    ),
+}
+
+
+@pytest.mark.parametrize(("spec", "reason", "words"), NEVER_STARTS.values(), ids=NEVER_STARTS.keys())
+def test_the_log_of_what_cannot_start_says_why(api: Asker, spec: Object, reason: str, words: str) -> None:
+    """On the local cluster: not asked; it has no images, and another word for the volume."""
+    if api.is_local:
+        pytest.skip("no images here, and another word for the volume")
+    have_pod(api, "true", **spec)
+
+    def waits() -> bool:
+        [status] = api.ask("GET", api.core("pods", "p")).body["status"].get("containerStatuses") or [{}]
+        return bool(status.get("state", {}).get("waiting", {}).get("reason") == reason)
+
+    api.eventually(waits, seconds=60)
+    answer = api.eventually(lambda: (seen := log(api)).code == 400 and words in seen.body["message"] and seen)
+
+    assert answer.body["message"] == f'container "main" in pod "p" is waiting to start: {words}'
 
 
 def test_one_container_of_several_has_its_own_log(api: Asker) -> None:

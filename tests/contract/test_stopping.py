@@ -114,6 +114,10 @@ def test_r17_a_stop_of_what_another_holds_changes_nothing(api: Asker) -> None:
 
 
 def test_a_stop_with_another_uid_in_a_merge_patch_is_refused(api: Asker) -> None:
+    """Not as described: the answer is 422 at metadata.uid, not 409.
+
+    By version: 1.34 names the selector and the template's labels in that answer, too.
+    """
     api.have_job(held(suspend=True))
 
     answer = api.ask(

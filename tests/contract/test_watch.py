@@ -160,8 +160,12 @@ def test_without_being_allowed_no_bookmark_comes(api: Asker) -> None:
 
 
 def test_82_a_version_from_before_all_that_is_known_is_expired(api: Asker) -> None:
+    """Not as described: a real server keeps the past of most kinds in memory.
+
+    410 comes for kinds that it does not, as events, once its database has been compacted.
+    """
+
     def first_event() -> Object | None:
-        # Real servers keep the past of most kinds in memory; of events only their database does.
         with api.watching(api.core("events"), resourceVersion=1, timeoutSeconds=1) as events:
             event = next(events, None)
         return event if event is not None and event["type"] == "ERROR" else None
