@@ -15,7 +15,7 @@ from tests.cluster.tools import provide
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "build" / "cluster"
-SUITES = ("tests/contract", "tests/real")
+SUITES = ("tests/contract", "tests/real", "tests/retries", "tests/spot")
 LOCAL = "local"
 MARKS = {"passed": "ok", "failed": "FAILED", "error": "ERROR", "skipped": "-"}
 ABSENT = "."  # not collected, or the run broke off

@@ -16,6 +16,7 @@ from airflow_batchjob import (
     OutcomeUnknownError,
     ThresholdNotMetError,
 )
+from airflow_batchjob.compat import AirflowFailException
 from tests.cluster.target import Target
 from tests.contract.asking import Asker, Object
 from tests.contract.living import evict, none_left, ready, until
@@ -238,7 +239,7 @@ def test_two_containers_get_their_shares_of_a_machine(api: Asker) -> None:
         machine="cpu=1,memory=1Gi",
         image=None,
         command=None,
-        pod={"spec": GRACE},
+        pod=GRACE,
     )
 
     result = run(task, context, api)
@@ -255,6 +256,18 @@ def test_two_containers_get_their_shares_of_a_machine(api: Asker) -> None:
         for name in limits
     }
     assert {name: (int(memory), int(cpu)) for name, (memory, cpu) in said.items()} == want
+
+
+def test_fields_that_kubernetes_does_not_know_are_refused_all_at_once(api: Asker) -> None:
+    slips = {"spec": {"nodeSelector": {}}, "volumes": [{"name": "data", "hostPth": {"path": "/data"}}]}
+    task, _, context = work(api, pod=slips)
+
+    with pytest.raises(AirflowFailException) as told:
+        run(task, context, api)
+
+    for field in ("spec.template.spec.spec", "spec.template.spec.volumes[0].hostPth"):
+        assert f'unknown field "{field}"' in str(told.value)
+    assert api.ask("GET", api.jobs()).body["items"] == []
 
 
 def bytes_of(quantity: str) -> int:

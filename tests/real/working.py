@@ -26,7 +26,7 @@ def work(api: Asker, **given: Any) -> tuple[Any, TaskInstance, Any]:
         "image": "busybox:1.36",
         "command": ["true"],
         "namespace": api.namespace,
-        "pod": {"spec": GRACE},
+        "pod": GRACE,
     }
     return prepared(BatchJobOperator, **(defaults | given))
 

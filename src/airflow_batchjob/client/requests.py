@@ -43,6 +43,8 @@ def create_job(namespace: str, manifest: Mapping[str, Any]) -> Call:
         what=f"create Job {namespace}/{name}",
         method="POST",
         path=_path(namespace, "jobs"),
+        # By default a server drops fields that it does not know, and the Job is not what was asked for.
+        query={"fieldValidation": "Strict"},
         body=manifest,
     )
 
