@@ -24,7 +24,7 @@ help:
 	@echo "make test-cluster  contract and product on real Kubernetes, two versions (root, Linux, Go; 25 to 60 minutes)"
 	@echo "make test-e2e  every way to stop, in real Airflow: the newest and 3.1 (PARTS=…; PostgreSQL; 10 minutes)"
 	@echo "make cluster  leave real Kubernetes running, say how to use it (VERSION=1.34); make cluster-stop"
-	@echo "make soak    1,000 Jobs through all kinds of faults (SEED=… JOBS=… SEEDS=…, how many in a row)"
+	@echo "make soak    1,000 Jobs through all kinds of faults (SEED=… JOBS=… SEEDS=…, how many in a row; CLUSTER=1.34: real Kubernetes)"
 	@echo "make check   format, lint, types, layers, docs: look, change nothing"
 	@echo "make fix     mend what check found, where a tool can"
 	@echo "make docs    write the generated parts of docs/ anew"

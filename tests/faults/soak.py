@@ -16,6 +16,7 @@ from tests.faults.tiny_airflow import Task, TinyAirflow
 from tests.faults.work import Plan, plans
 
 _AT_ONCE = 60
+_TELLS_EACH_SECONDS = 10.0
 
 
 @dataclass(kw_only=True)
@@ -42,22 +43,26 @@ class Outcome:
         )
 
 
-async def soak(seed: int, jobs: int, reach: Reach, folder: Path) -> Outcome:
-    """Run `jobs` tasks; the cluster must be empty before."""
+async def soak(seed: int, jobs: int, reach: Reach, folder: Path, *, is_local: bool = True) -> Outcome:
+    """Run `jobs` tasks; the cluster must be empty before, its nodes must see this machine's files."""
     began = time.monotonic()
     history = History(reach)
     async with FaultProxy(upstream=reach, fates=Fates(seed=seed), folder=folder) as proxy:
         keeping = asyncio.ensure_future(history.keep())
-        airflow = TinyAirflow(seed, proxy, folder)
+        airflow = TinyAirflow(seed, proxy, folder, is_local=is_local)
         at_once = asyncio.Semaphore(_AT_ONCE)
+        ended: list[Task] = []
 
         async def one(plan: Plan) -> Task:
             async with at_once:
-                return await airflow.run(plan)
+                ended.append(await airflow.run(plan))
+            return ended[-1]
 
+        telling = asyncio.ensure_future(_tell(seed, jobs, ended, proxy))
         try:
             tasks = await asyncio.gather(*(one(plan) for plan in plans(seed, jobs)))
         finally:
+            telling.cancel()
             await airflow.end()
         left = await left_over(reach)
         keeping.cancel()
@@ -76,6 +81,19 @@ async def soak(seed: int, jobs: int, reach: Reach, folder: Path) -> Outcome:
         seen=dict(airflow.seen),
         requests=dict(proxy.requests),
     )
+
+
+async def _tell(seed: int, jobs: int, ended: list[Task], proxy: FaultProxy) -> None:
+    """Say how far it is, until cancelled."""
+    began = time.monotonic()
+    while True:
+        await asyncio.sleep(_TELLS_EACH_SECONDS)
+        faults = proxy.done.total() - proxy.done[Fault.NONE]
+        seconds = time.monotonic() - began
+        print(
+            f"seed {seed}: {len(ended)} of {jobs} tasks have ended, {faults} faults, {seconds:.0f} s",
+            flush=True,
+        )
 
 
 def _history_of(problem: str, tasks: list[Task]) -> list[str]:

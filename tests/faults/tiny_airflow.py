@@ -172,10 +172,12 @@ class TinyAirflow:
         seed: Of all that it does at random.
         proxy: The way to the cluster.
         folder: Where everything is written.
+        is_local: Containers are processes of this machine.
     """
 
-    def __init__(self, seed: int, proxy: FaultProxy, folder: Path) -> None:
+    def __init__(self, seed: int, proxy: FaultProxy, folder: Path, *, is_local: bool = True) -> None:
         self.seed, self.proxy, self.folder = seed, proxy, folder
+        self.is_local = is_local
         self.seen: Counter[str] = Counter()
         self.script = folder / "work.sh"
         self.script.write_text(SCRIPT)
@@ -261,7 +263,7 @@ class TinyAirflow:
             stage = Stage(
                 of=of,
                 kubeconfig=str(account.kubeconfig),
-                parameters=task.plan.operator_parameters(self.script, task.records),
+                parameters=task.plan.operator_parameters(self.script, task.records, is_local=self.is_local),
                 answer=str(task.folder / f"{name}.json"),
                 log=str(task.folder / f"{name}.log"),
                 event=event,

@@ -87,11 +87,18 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
             return frozenset(range(self.completions))
         return frozenset(index for index, (_, runs) in self.exits.items() if runs == ALWAYS)
 
-    def operator_parameters(self, script: Path, records: Path) -> dict[str, Any]:
-        """Return what the operator is given."""
+    def operator_parameters(self, script: Path, records: Path, *, is_local: bool) -> dict[str, Any]:
+        """Return what the operator is given; where containers have own files, this machine's are mounted."""
+        folder = str(script.parent)
+        mounts = {
+            "terminationGracePeriodSeconds": 2,
+            "volumes": [{"name": "soak", "hostPath": {"path": folder}}],
+            "containers": [{"name": "main", "volumeMounts": [{"name": "soak", "mountPath": folder}]}],
+        }
         env = {f"EXIT_{index}": f"{code}:{runs}" for index, (code, runs) in self.exits.items()}
         return {
-            "image": "none",
+            "image": "none" if is_local else "busybox:1.36",
+            "pod": None if is_local else mounts,
             "command": ["sh", str(script)],
             "env": {"RECORDS": str(records), "SECONDS_OF_WORK": str(self.seconds), **env},
             "completions": self.completions,
