@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import logging
 import uuid
+from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Callable, Iterable
 from datetime import datetime, timezone
 from typing import Any, NamedTuple
 
+from airflow_batchjob.local.moment import Moment
+
 Object = dict[str, Any]
 """An API object as it goes over the wire (JSON, camelCase)."""
-
-Objects = list[Object]
 
 Key = tuple[str, str]
 """Namespace ("" for what lives in none) and name."""
@@ -79,7 +80,7 @@ class Store:
 
     Args:
         clock: Gives the time for creationTimestamp, aware.
-        history_length: Changes kept at least for `since` and `list_at`; at most twice as many.
+        history_length: Changes kept at least for `since` and `at`; at most twice as many.
         first_version: Where versions begin.
     """
 
@@ -93,6 +94,7 @@ class Store:
         self.version = first_version
         self._clock = clock
         self._objects: dict[str, dict[Key, Object]] = {}
+        self._keys: dict[str, list[Key]] = {}  # those of `_objects`, sorted
         self._owned: dict[str, dict[tuple[str, Key], Object]] = {}
         self._history: list[Change] = []
         self._history_length = history_length
@@ -115,6 +117,7 @@ class Store:
             identity["uid"] = str(uuid.uuid4())
         created = self._versioned(obj, identity)
         self._keep(kind, key, created)
+        insort(self._keys.setdefault(kind, []), key)
         self._record("ADDED", kind, created, None)
         return created
 
@@ -199,21 +202,15 @@ class Store:
             raise Expired(f"too old resource version: {version} ({oldest})")
         return self._history[version - oldest :]
 
-    def list_at(self, kind: str, version: int) -> Objects:
-        """Return the objects of a kind as they were at an earlier version, in no order.
+    def at(self, kind: str, version: int) -> Moment:
+        """Return the objects of a kind as they are, or were at an earlier version, in order.
 
         Raises:
             Expired: The history no longer reaches that far back.
         """
-        objects = dict(self._objects.get(kind, {}))
-        for change in reversed(self.since(version)):
-            if change.kind != kind:
-                continue
-            if change.old is None:
-                objects.pop(_key(change.object), None)
-            else:
-                objects[_key(change.object)] = change.old
-        return list(objects.values())
+        changes = [change for change in reversed(self.since(version)) if change.kind == kind]
+        undone = {_key(change.object): change.old for change in changes}
+        return Moment(self._objects.get(kind, {}), self._keys.get(kind, ()), undone)
 
     def pods_of(self, job_uid: str) -> Iterable[Object]:
         """Return the pods whose controller (owner reference with ``controller: true``) has this uid."""
@@ -243,6 +240,7 @@ class Store:
     def _remove(self, kind: str, key: Key, last: Object, old: Object) -> Object:
         removed = self._versioned(last, {})
         del self._objects[kind][key]
+        del self._keys[kind][bisect_left(self._keys[kind], key)]
         self._forget_owners(kind, key, old)
         self._record("DELETED", kind, removed, old)
         return removed

@@ -192,4 +192,23 @@ def test_the_past_is_what_it_was(steps: list[tuple[str, str]]) -> None:
         pasts[store.version] = list(store.list("pods"))
 
     for version, want in pasts.items():
-        assert sorted(store.list_at("pods", version), key=name_of) == sorted(want, key=name_of)
+        assert list(store.at("pods", version).objects()) == sorted(want, key=name_of)
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), NAMES), unique=True), st.sampled_from("abc"), NAMES)
+def test_a_moment_tells_what_comes_after_a_position(
+    keys: list[tuple[str, str]], namespace: str, name: str
+) -> None:
+    store = Store()
+    for its, of in keys:
+        store.create("pods", pod(of, namespace=its))
+    moment = store.at("pods", store.version)
+    want = {
+        None: sorted(key for key in keys if key > (namespace, name)),
+        namespace: sorted(key for key in keys if key > (namespace, name) and key[0] == namespace),
+    }
+
+    for where, positions in want.items():
+        found = moment.objects(where, after=(namespace, name))
+        assert [(obj["metadata"]["namespace"], name_of(obj)) for obj in found] == positions
+        assert moment.count(where, after=(namespace, name)) == len(positions)

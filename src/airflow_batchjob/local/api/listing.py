@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import itertools
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -20,10 +21,12 @@ from airflow_batchjob.local.api.status import (
     invalid_object,
     not_supported,
 )
+from airflow_batchjob.local.moment import Moment
 from airflow_batchjob.local.store import Expired, Object, Store
 
 _MATCHES = ("Exact", "NotOlderThan", "")
 Position = tuple[str, str]  # of an object in a list: its namespace and name
+_BEFORE_ALL = ("", "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,27 +146,27 @@ def list_page(store: Store, resource: Resource, namespace: str | None, query: Ma
     token = _read_token(query["continue"]) if query.get("continue") else None
     exact = asked if query.get("resourceVersionMatch") == "Exact" else 0
     version = (token.version if token else exact) or store.version
-    found = sorted(filter(matches, _objects_at(store, resource, version, token)), key=_position)
-    if token:
-        found = [obj for obj in found if _position(obj) > token.after]
+    moment = _moment(store, resource, version, token)
+    found = filter(matches, moment.objects(namespace, token.after if token else _BEFORE_ALL))
     # A version of 0 is answered from the API server's cache, which knows no pages.
-    if not limit or len(found) <= limit or query.get("resourceVersion") == "0":
-        return Page(items=found, version=version)
-    page = found[:limit]
+    if not limit or query.get("resourceVersion") == "0":
+        return Page(items=list(found), version=version)
+    *page, beyond = [*itertools.islice(found, limit), next(found, None)]
+    if beyond is None:
+        return Page(items=page, version=version)
+    end = _position(page[-1])
     selected = bool(query.get("labelSelector") or query.get("fieldSelector"))
     return Page(
         items=page,
         version=version,
-        token=_write_token(version, _position(page[-1])),
-        remaining=None if selected else len(found) - limit,
+        token=_write_token(version, end),
+        remaining=None if selected else moment.count(namespace, end),
     )
 
 
-def _objects_at(store: Store, resource: Resource, version: int, token: _Token | None) -> list[Object]:
-    if version == store.version:
-        return list(store.list(resource.store_kind))
+def _moment(store: Store, resource: Resource, version: int, token: _Token | None) -> Moment:
     try:
-        return store.list_at(resource.store_kind, version)
+        return store.at(resource.store_kind, version)
     except Expired as error:
         status = failure(
             410, "Expired", f"The provided continue parameter or resource version is too old: {error}"
