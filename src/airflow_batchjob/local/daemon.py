@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import logging
 import os
 import select
@@ -28,6 +29,9 @@ from airflow_batchjob.local.store import format_time
 READY_SECONDS = 30.0
 _LINES_OF_LOG = 5
 _LOOK_AFTER_OWNER_SECONDS = 1.0
+# A full collection looks at every object of the cluster: with thousands of pods, tenths of a second in
+# which nobody is answered. They hold no cycles; what does is small and can wait.
+_YOUNG_COLLECTIONS_TO_A_FULL_ONE = 1000
 
 
 class StartError(RuntimeError):
@@ -69,6 +73,7 @@ async def run(settings: Settings, say_ready: _Ready = _Ready(None)) -> None:
     Raises:
         StartError: It cannot start: the folder or the port is taken, the machines are declared wrongly.
     """
+    gc.set_threshold(*gc.get_threshold()[:2], _YOUNG_COLLECTIONS_TO_A_FULL_ONE)
     folder = ClusterFolder(Path(settings.folder))
     try:
         machines = load_machines(Path(settings.machines)) if settings.machines else None

@@ -8,6 +8,7 @@ import selectors
 import signal
 import socket
 import time
+from collections import deque
 from collections.abc import Callable
 from functools import partial
 
@@ -21,7 +22,8 @@ from airflow_batchjob.local.launcher.protocol import Ended, Refused, Report, Req
 MEMORY_SAMPLE_SECONDS = 0.25  # what a command allocates and frees between two samples is not seen
 SWEEP_SECONDS = 0.25  # between two looks for processes that have left their container's session
 LAST_KILL_SECONDS = 5.0  # what SIGKILL has not ended by then sits in the kernel
-REPORTS_HELD = 16  # hundreds of starts may come at once, and the first is not to wait for the last
+# Hundreds of starts may come at once: their reports, and the ends of the first, are not to wait for the last.
+OBEYED_AT_ONCE = 16
 _TAKEN_AT_ONCE = 1024 * 1024
 
 
@@ -38,6 +40,7 @@ class Launcher:
         self._by_id: dict[str, Container] = {}
         self._by_pid: dict[int, Container] = {}
         self._requests = msgspec.json.Decoder(Request)
+        self._asked: deque[Request] = deque()
         self._reports: list[Report] = []
         self._unread = b""
         self._open = True
@@ -61,6 +64,7 @@ class Launcher:
         while self._open:
             for key, _ in self._selector.select(self._patience()):
                 key.data()
+            self._obey_some()
             self._reap()
             self._sample()
             self._sweep()
@@ -71,6 +75,8 @@ class Launcher:
         self._selector.register(descriptor, selectors.EVENT_READ, handler)
 
     def _patience(self) -> float | None:
+        if self._asked:
+            return 0.0
         now, waits = time.monotonic(), []
         if self._limited():
             waits.append(self._next_sample - now)
@@ -87,10 +93,11 @@ class Launcher:
             self._open = False
             return
         *lines, self._unread = (self._unread + taken).split(b"\n")
-        for line in lines:
-            self._obey(self._requests.decode(line))
-            if len(self._reports) >= REPORTS_HELD:
-                self._send()
+        self._asked.extend(self._requests.decode(line) for line in lines)
+
+    def _obey_some(self) -> None:
+        for _ in range(min(len(self._asked), OBEYED_AT_ONCE)):
+            self._obey(self._asked.popleft())
 
     def _obey(self, request: Request) -> None:
         if isinstance(request, Start):

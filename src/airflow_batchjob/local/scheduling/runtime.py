@@ -30,6 +30,7 @@ Object = dict[str, Any]
 
 COMPONENT = "default-scheduler"
 INDEX_LABEL = "batch.kubernetes.io/job-completion-index"  # differs among pods that ask for the same
+PLACED_PER_TURN = 16  # of the event loop: requests are not to wait until hundreds have their place
 GATED = "Scheduling is blocked due to non-empty scheduling gates"
 
 _log = logging.getLogger(__name__)
@@ -170,21 +171,29 @@ class Scheduler:
 
     def _run(self) -> None:
         self._due = None
+        left = PLACED_PER_TURN
         for group in list(self._groups.values()):
             try:
-                self._run_group(group)
+                left -= self._run_group(group, left)
             except Exception:  # noqa: BLE001  one pod must not take the scheduler with it
                 _log.exception("Scheduling %s failed", next(iter(group.pods.values()), ""))
+            if not left:
+                self._run_soon()
+                return
 
-    def _run_group(self, group: _Group) -> None:
-        while group.pods:
+    def _run_group(self, group: _Group, most: int) -> int:
+        """Place up to so many pods of a group; return how many."""
+        placed = 0
+        while group.pods and placed < most:
             uid, key = next(iter(group.pods.items()))
             choice = choose(group.wish, tuple(self._rooms.values()))
             if isinstance(choice, Unplaced):
                 self._tell_unplaced(group, choice.message)
-                return
+                break
             self._forget_waiting(uid)
             self._bind(key, choice)
+            placed += 1
+        return placed
 
     def _bind(self, key: tuple[str, str], choice: Placed) -> None:
         pod = self._store.get("pods", *key)
