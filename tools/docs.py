@@ -6,6 +6,7 @@ A page marks such a part by a comment, and this fills what stands between it and
     <!-- parameters PACKAGE.MODULE.CLASS -->  a table from the class's docstring
     <!-- mapping PACKAGE.MODULE.NAME -->      a table of a mapping's keys and values
     <!-- kinds PACKAGE.MODULE.NAME -->        a table of the kinds of objects that the local cluster serves
+    <!-- made PACKAGE.MODULE.NAME WORDS -->  what that function makes of the words
 
 `--check` changes nothing, and looks at links too.
 """
@@ -39,7 +40,7 @@ PAGES = sorted(
 )
 
 _PART = re.compile(
-    r"(?P<mark>^<!-- (?P<kind>quote|parameters|mapping|kinds) (?P<of>[^>]+?) -->\n)"
+    r"(?P<mark>^<!-- (?P<kind>quote|parameters|mapping|kinds|made) (?P<of>[^>]+?) -->\n)"
     r".*?(?P<end>^<!-- end -->$)",
     re.MULTILINE | re.DOTALL,
 )
@@ -48,7 +49,7 @@ _LANGUAGES = {".py": "python", ".yaml": "yaml", ".sh": "shell"}
 
 def rewritten(text: str) -> str:
     """Return a page's text with each generated part made anew."""
-    makers = {"quote": quote, "parameters": parameters, "mapping": mapping, "kinds": kinds}
+    makers = {"quote": quote, "parameters": parameters, "mapping": mapping, "kinds": kinds, "made": made}
     return _PART.sub(lambda part: f"{part['mark']}{makers[part['kind']](part['of'])}\n{part['end']}", text)
 
 
@@ -95,6 +96,13 @@ def kinds(of: str) -> str:
     ]
     rows = [f"| {' | '.join(row)} |" for row in cells]
     return "\n".join(["| API | kind | verbs | parts |", "|---|---|---|---|", *rows])
+
+
+def made(of: str) -> str:
+    """Return what a function makes of the words after its name."""
+    name, _, words = of.partition(" ")
+    text: str = _named(name)(words)
+    return text
 
 
 def _named(of: str) -> Any:
@@ -182,4 +190,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    sys.path.insert(0, str(ROOT))  # tools/ and tests/, by their full names
     main()

@@ -170,7 +170,7 @@ def test_74_suspending_a_job_and_moving_it_are_two_requests(api: Asker) -> None:
 
 
 def test_75_resources_change_while_suspended_since_1_36(api: Asker) -> None:
-    """By version: before 1.36 this is refused with 422 at spec.template."""
+    """By version: before 1.36 other resources are refused with 422 at spec.template."""
     api.have_job(job(suspend=True))
     api.eventually(lambda: settled(api))
     resources = {"requests": {"memory": "64Mi"}}
@@ -186,7 +186,7 @@ def test_75_resources_change_while_suspended_since_1_36(api: Asker) -> None:
 
 
 def test_30_and_75_an_image_never_changes(api: Asker) -> None:
-    """By version: the 422 names spec.template before 1.36, and spec.template.spec since."""
+    """By version: for another image the 422 names spec.template before 1.36, and spec.template.spec since."""
     api.have_job(job(suspend=True))
     template = {"spec": {"containers": [{"name": "main", "image": "other:1"}]}}
 

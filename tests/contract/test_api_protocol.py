@@ -207,7 +207,7 @@ def test_a_query_that_makes_no_sense_is_refused(
 
 
 def test_87_the_log_of_a_pod_on_no_node_is_empty(api: Asker) -> None:
-    """Not as described: the code is 204, not 200."""
+    """Not as described: the log of a pod on no node is answered with 204, not with 200."""
     api.have("pods", waiting_pod())
 
     answer = api.ask("GET", api.core("pods", "p", "log"))

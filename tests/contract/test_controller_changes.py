@@ -113,7 +113,7 @@ def test_66_a_deleted_pod_that_ends_well_counts_as_success(api: Asker) -> None:
 
 
 def test_r5_a_suspended_job_gets_a_new_place_and_goes_on(api: Asker) -> None:
-    """By version: before 1.36 its start must be taken back first."""
+    """By version: before 1.36 the start must be taken back first."""
     api.have_job(indexed(completions=2, parallelism=2, pod=runs(*LASTS)))
     until(api, lambda seen: seen["status"].get("ready") == 2)
     (node, *_) = {pod["spec"]["nodeName"] for pod in pods_of(api)}

@@ -1,4 +1,4 @@
-"""A follow-up Job is told what is done, and a suspended Job goes on elsewhere: R1 to R6, R14, R15."""
+"""A follow-up Job is told what is done, and a suspended Job goes on elsewhere. R1 to R6, R14, R15."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def suspended_while_it_ran(api: Asker) -> Object:
 
 
 def test_74_and_r5_the_place_of_a_job_that_ran_changes_while_it_is_suspended_since_1_36(api: Asker) -> None:
-    """By version: before 1.36 this is refused with 422 at spec.template."""
+    """By version: before 1.36 another place for a Job that has run is refused with 422 at spec.template."""
     suspended_while_it_ran(api)
     change = {
         "suspend": False,
