@@ -13,6 +13,7 @@ from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Callable, Iterable
 from datetime import datetime, timezone
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from airflow_batchjob.local.moment import Moment
@@ -68,7 +69,12 @@ Owned = list[tuple[str, Object]]
 
 def format_time(moment: datetime) -> str:
     """Return an aware time as the API writes it, to the second: ``2024-05-06T07:08:09Z``."""
-    return moment.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return _second(int(moment.timestamp() // 1))
+
+
+@lru_cache(maxsize=64)  # one string for all the objects of that second, made once
+def _second(timestamp: int) -> str:
+    return datetime.fromtimestamp(timestamp, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _now() -> datetime:
@@ -80,7 +86,7 @@ class Store:
 
     Args:
         clock: Gives the time for creationTimestamp, aware.
-        history_length: Changes kept at least for `since` and `at`; at most twice as many.
+        history_length: Changes kept at least for `since` and `at`; at most a quarter more.
         first_version: Where versions begin.
     """
 
@@ -208,8 +214,7 @@ class Store:
         Raises:
             Expired: The history no longer reaches that far back.
         """
-        changes = [change for change in reversed(self.since(version)) if change.kind == kind]
-        undone = {_key(change.object): change.old for change in changes}
+        undone = {_key(one.object): one.old for one in reversed(self.since(version)) if one.kind == kind}
         return Moment(self._objects.get(kind, {}), self._keys.get(kind, ()), undone)
 
     def pods_of(self, job_uid: str) -> Iterable[Object]:
@@ -256,8 +261,8 @@ class Store:
         self.version += 1
         change = Change(type_, kind, obj, old, self.version)
         self._history.append(change)
-        # Cut rarely and by half: cutting one by one would copy the whole list each time.
-        if len(self._history) > 2 * self._history_length:
+        # Cut rarely and by much: cutting one by one would copy the whole list each time.
+        if 4 * len(self._history) > 5 * self._history_length:
             del self._history[: -self._history_length]
         self._undelivered.append(change)
         self._deliver()

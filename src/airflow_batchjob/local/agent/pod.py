@@ -60,6 +60,7 @@ class PodLife:
         inits, mains = self._views()
         decided = phase(self._policy, inits, mains)
         self._report(final_phase(mains) if self._stopped and decided not in _OVER else decided, inits, mains)
+        self._inits = self._mains = []  # they know this life in turn: so it goes without being searched for
 
     def stop(self, grace_seconds: float) -> None:
         """End the pod: SIGTERM now, SIGKILL after the grace. A second call can only shorten the grace."""

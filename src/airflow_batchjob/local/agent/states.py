@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from functools import lru_cache
 from typing import Any
 
 from airflow_batchjob.local.agent.environment import ADDRESS
@@ -13,6 +14,7 @@ Object = dict[str, Any]
 
 NEVER = datetime.fromtimestamp(0, timezone.utc)  # the kubelet's start time of what never started
 
+_ADDRESSES = [{"ip": ADDRESS}]
 START_ERROR_CODE = 128
 KILLED_CODE = 137
 
@@ -154,9 +156,9 @@ def pod_status(
         "phase": phase_,
         "conditions": _conditions(was.get("conditions") or [], _wanted_conditions(inits, mains, phase_), now),
         "hostIP": ADDRESS,
-        "hostIPs": [{"ip": ADDRESS}],
+        "hostIPs": _ADDRESSES,
         "podIP": ADDRESS,
-        "podIPs": [{"ip": ADDRESS}],
+        "podIPs": _ADDRESSES,
         "startTime": was.get("startTime") or format_time(now),
         "containerStatuses": [container_status(view) for view in mains],
     }
@@ -195,16 +197,15 @@ def _conditions(was: list[Object], wanted: tuple[_Wanted, ...], now: datetime) -
     old = {condition["type"]: condition for condition in was}
     new = []
     for kind, holds, (reason, message) in wanted:
-        condition: Object = {"type": kind, "status": "True" if holds else "False", "lastProbeTime": None}
-        if not holds and reason:
-            condition["reason"] = reason
-        if not holds and message:
-            condition["message"] = message
+        status = "True" if holds else "False"
         before = old.get(kind)
-        same = before is not None and before["status"] == condition["status"]
-        condition["lastTransitionTime"] = (
-            before["lastTransitionTime"] if same and before else format_time(now)
-        )
-        new.append(condition)
+        since = before["lastTransitionTime"] if before and before["status"] == status else format_time(now)
+        new.append(_condition(kind, status, since, *(("", "") if holds else (reason, message))))
     ours = {kind for kind, _, _ in wanted}
     return [*(condition for condition in was if condition["type"] not in ours), *new]
+
+
+@lru_cache(maxsize=256)  # thousands of pods share a few: nothing in the store is ever changed in place
+def _condition(kind: str, status: str, since: str, reason: str, message: str) -> Object:
+    told = {name: text for name, text in (("reason", reason), ("message", message)) if text}
+    return {"type": kind, "status": status, "lastProbeTime": None, **told, "lastTransitionTime": since}
