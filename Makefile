@@ -94,7 +94,7 @@ soak: $(READY)
 	@$(BIN)/python -m tests.faults
 
 bench-triggerer: $(READY)
-	@$(BIN)/python bench/triggerer.py $(ARGS)
+	@$(BIN)/python -m bench.triggerer $(ARGS)
 
 bench-local: $(READY)
 	@$(BIN)/python -m bench.local_cluster $(ARGS)

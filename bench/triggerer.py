@@ -1,10 +1,10 @@
 """What thousands of waiting Jobs cost a triggerer, beside the Kubernetes provider's own trigger.
 
-Requests per minute, bytes per trigger, and how long after its Job's end a trigger fires. The cluster
-is the local one; its Jobs are held by a controller that does not exist, so that only the bench ends
-them. Each kind of trigger runs in a process of its own.
+Requests per minute, bytes per trigger, and how long after its Job's end a trigger fires. The Jobs are
+held by a controller that does not exist, so that only the bench ends them. Each kind of trigger runs
+in a process of its own, which counts what it sends: both send through aiohttp.
 
-Run: ``python bench/triggerer.py [--jobs 5000] [--theirs 200] [--minutes 2]``
+Run: ``python -m bench.triggerer [--cluster 1.34] [--jobs 5000] [--theirs 200] [--minutes 2]``
 """
 
 from __future__ import annotations
@@ -14,21 +14,26 @@ import asyncio
 import json
 import multiprocessing
 import os
+import ssl
 import statistics
-import tempfile
 import time
-from collections import Counter
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from airflow_batchjob.local.cluster import LocalCluster
+import aiohttp
+
 from airflow_batchjob.local.kubeconfig import airflow_connection
+from airflow_batchjob.local.reach import Reach
+from tests.cluster.opening import LOCAL, NAMES, opened
 
 NAMESPACE = "default"
+JOBS = f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs"
 ENDED_PER_SECOND = 20
+_CREATED_AT_ONCE = 16
 SETTLING_SECONDS = 20.0
 _LONGEST_SECONDS = 900.0
 _CONNECTION = "AIRFLOW_CONN_KUBERNETES_DEFAULT"
@@ -100,6 +105,7 @@ def triggerer(kind: str, jobs: list[tuple[str, str]], connection: str, told: Con
     """Run the triggers of `jobs` in this process; tell what they cost, and when each fires."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # logs are printed: both kinds' go the same way
     os.environ[_CONNECTION] = connection
+    sent = count_requests()
 
     async def run() -> None:
         make = KINDS[kind]
@@ -113,13 +119,27 @@ def triggerer(kind: str, jobs: list[tuple[str, str]], connection: str, told: Con
 
         tasks = [asyncio.ensure_future(fires(name, uid)) for name, uid in jobs]
         await asyncio.sleep(SETTLING_SECONDS + len(jobs) / 500)
-        told.send(("settled", (resident_bytes() - before) / len(jobs), time.process_time()))
-        while not told.poll():  # noqa: ASYNC110  the other side tells when it has counted
+        told.send(("settled", (resident_bytes() - before) / len(jobs), time.process_time(), len(sent)))
+        while not told.poll():  # noqa: ASYNC110  the other side tells when the time is over
             await asyncio.sleep(0.2)
-        told.send(("counted", told.recv(), time.process_time()))
+        told.recv()
+        told.send(("counted", 0.0, time.process_time(), len(sent)))
         await asyncio.gather(*tasks)
 
     asyncio.run(run())
+
+
+def count_requests() -> list[str]:
+    """Have every request of this process counted in the list that is returned."""
+    sent: list[str] = []
+    request = aiohttp.ClientSession._request  # noqa: SLF001  no public place sees both kinds' requests
+
+    async def counting(session: aiohttp.ClientSession, method: str, *rest: Any, **options: Any) -> Any:
+        sent.append(method)
+        return await request(session, method, *rest, **options)
+
+    aiohttp.ClientSession._request = counting  # noqa: SLF001
+    return sent
 
 
 async def _first_of(trigger: Any) -> Any:
@@ -132,86 +152,71 @@ async def _first_of(trigger: Any) -> Any:
 
 
 class Bench:
-    """A local cluster in this process, whose requests are counted."""
+    """A cluster, and Jobs on it that only the bench ends."""
 
-    def __init__(self, cluster: LocalCluster) -> None:
-        self.cluster = cluster
-        self.requests: Counter[str] = Counter()
-        handle = cluster.api.handle
+    def __init__(self, kubeconfig: Path, session: aiohttp.ClientSession) -> None:
+        self._kubeconfig = kubeconfig
+        self._session = session
 
-        def counting(request: Any) -> Any:
-            self.requests["watch" if request.query.get("watch") else request.method] += 1
-            return handle(request)
-
-        cluster.api.handle = counting  # no other place sees every request
-
-    def make(self, prefix: str, count: int) -> list[tuple[str, str]]:
+    async def make(self, prefix: str, count: int) -> list[tuple[str, str]]:
         """Create Jobs that nobody runs; return their names and uids."""
-        made = []
-        for number in range(count):
-            name = f"{prefix}-{number}"
-            metadata = {
-                "name": name,
-                "namespace": NAMESPACE,
-                "labels": {
-                    "app.kubernetes.io/managed-by": "airflow-batchjob",
-                    "airflow-batchjob/identity": name,
-                },
-                "annotations": {"airflow-batchjob/holder": "bench"},
-            }
-            container = {"name": "main", "image": "none", "command": ["true"]}
-            spec = {
-                "managedBy": "bench.example.com/none",
-                "completionMode": "Indexed",
-                "completions": 1,
-                "parallelism": 1,
-                "template": {"spec": {"restartPolicy": "Never", "containers": [container]}},
-            }
-            status = {"active": 1, "ready": 1, "startTime": _now()}
-            job = {"metadata": metadata, "spec": spec, "status": status}
-            stored = self.cluster.store.create("jobs", job)
-            made.append((name, str(stored["metadata"]["uid"])))
-        return made
+        at_once = asyncio.Semaphore(_CREATED_AT_ONCE)
 
-    def end(self, name: str) -> float:
-        """Let a Job end well; return when."""
-        job = self.cluster.store.get("jobs", NAMESPACE, name)
-        if job is None:
-            raise LookupError(name)
-        done = {"status": "True", "lastTransitionTime": _now()}
-        conditions = [{"type": kind, **done} for kind in ("SuccessCriteriaMet", "Complete")]
+        async def one(name: str) -> tuple[str, str]:
+            async with at_once:
+                async with self._session.post(JOBS, json=a_job(name)) as answer:
+                    answer.raise_for_status()
+                    uid = (await answer.json())["metadata"]["uid"]
+                await self._tell(name, {"active": 1, "ready": 1, "startTime": now()})
+            return name, uid
+
+        return list(await asyncio.gather(*(one(f"{prefix}-{number}") for number in range(count))))
+
+    async def end(self, name: str) -> None:
+        """Let a Job end well."""
+        conditions = [
+            {"type": kind, "status": "True", "lastTransitionTime": now()}
+            for kind in ("SuccessCriteriaMet", "Complete")
+        ]
         status = {
-            "startTime": job["status"]["startTime"],
-            "completionTime": _now(),
+            "active": 0,
+            "ready": 0,
+            "completionTime": now(),
             "succeeded": 1,
             "completedIndexes": "0",
             "conditions": conditions,
         }
-        self.cluster.store.update("jobs", {**job, "status": status})
-        return time.time()
+        await self._tell(name, status)
+
+    async def _tell(self, name: str, status: dict[str, Any]) -> None:
+        merge = {"Content-Type": "application/merge-patch+json"}
+        path = f"{JOBS}/{name}/status"
+        async with self._session.patch(path, data=json.dumps({"status": status}), headers=merge) as answer:
+            answer.raise_for_status()
 
     async def measure(self, kind: str, count: int, seconds: float) -> Figures:
         """Let `count` triggers of one kind wait, then end their Jobs one after the other."""
-        jobs = self.make(f"{'ours' if kind == 'ours' else 'theirs'}-{count}", count)
+        jobs = await self.make(f"{'ours' if kind == 'ours' else 'theirs'}-{count}", count)
+        print(f"{kind}: {count} Jobs are there; their triggers start", flush=True)
         context = multiprocessing.get_context("spawn")
         here, there = context.Pipe()
-        arguments = (kind, jobs, airflow_connection(self.cluster.kubeconfig), there)
+        arguments = (kind, jobs, airflow_connection(self._kubeconfig), there)
         process = context.Process(target=triggerer, args=arguments, daemon=True)
         process.start()
         try:
-            _, each_bytes, cpu_before = await _told(here)
-            self.requests.clear()
+            _, each_bytes, cpu_before, sent_before = await _told(here)
+            print(f"{kind}: all wait; counting for {seconds:.0f} s", flush=True)
             await asyncio.sleep(seconds)
-            counted = self.requests.total() if hasattr(Counter, "total") else sum(self.requests.values())
-            here.send(counted)
-            _, _, cpu_after = await _told(here)
+            here.send("the time is over")
+            _, _, cpu_after, sent_after = await _told(here)
+            print(f"{kind}: the Jobs end, {ENDED_PER_SECOND} a second", flush=True)
             delays = await self._end_all(jobs, here)
         finally:
             process.kill()
             process.join()
         return Figures(
             triggers=count,
-            requests_per_minute=counted * 60 / seconds,
+            requests_per_minute=(sent_after - sent_before) * 60 / seconds,
             bytes_per_trigger=each_bytes,
             p50_seconds=statistics.median(delays),
             p99_seconds=sorted(delays)[int(len(delays) * 0.99) - 1],
@@ -226,7 +231,8 @@ class Bench:
             loop = asyncio.get_running_loop()
             began = loop.time()
             for number, (name, _) in enumerate(jobs):
-                ended[name] = self.end(name)
+                ended[name] = time.time()
+                await self.end(name)
                 await asyncio.sleep(max(0.0, began + (number + 1) / ENDED_PER_SECOND - loop.time()))
 
         ending = asyncio.ensure_future(end())
@@ -250,20 +256,49 @@ async def _told(connection: Connection) -> tuple[Any, ...]:
     return found
 
 
-def _now() -> str:
+def now() -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
 
-async def main(ours: int, theirs: int, minutes: float) -> None:
+def a_job(name: str) -> dict[str, Any]:
+    """Return a Job of ours that no controller runs."""
+    labels = {"app.kubernetes.io/managed-by": "airflow-batchjob", "airflow-batchjob/identity": name}
+    container = {"name": "main", "image": "none", "command": ["true"]}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name, "labels": labels, "annotations": {"airflow-batchjob/holder": "bench"}},
+        "spec": {
+            "managedBy": "bench.example.com/none",
+            "completionMode": "Indexed",
+            "completions": 1,
+            "parallelism": 1,
+            "template": {"spec": {"restartPolicy": "Never", "containers": [container]}},
+        },
+    }
+
+
+@asynccontextmanager
+async def asking(reach: Reach) -> AsyncIterator[aiohttp.ClientSession]:
+    trusted = ssl.create_default_context(cadata=reach.authority)
+    async with aiohttp.ClientSession(
+        reach.url,
+        connector=aiohttp.TCPConnector(ssl=trusted),
+        headers={"Authorization": f"Bearer {reach.token}"},
+        timeout=aiohttp.ClientTimeout(total=60),
+    ) as session:
+        yield session
+
+
+async def main(kubeconfig: Path, ours: int, theirs: int, minutes: float) -> None:
     """Measure both and print the figures, then the ratios."""
     found: dict[str, Figures] = {}
-    with tempfile.TemporaryDirectory() as folder:
-        async with LocalCluster(Path(folder)) as cluster:
-            bench = Bench(cluster)
-            for kind, count in (("ours", ours), ("provider's", theirs)):
-                if count:
-                    found[kind] = await bench.measure(kind, count, 60 * minutes)
-                    print(found[kind].line(kind), flush=True)
+    async with asking(Reach.by_kubeconfig(kubeconfig)) as session:
+        bench = Bench(kubeconfig, session)
+        for kind, count in (("ours", ours), ("provider's", theirs)):
+            if count:
+                found[kind] = await bench.measure(kind, count, 60 * minutes)
+                print(found[kind].line(kind), flush=True)
     if len(found) < len(KINDS):
         return
     mine, other = found.values()
@@ -285,8 +320,10 @@ async def main(ours: int, theirs: int, minutes: float) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--cluster", choices=NAMES, default=LOCAL, help="what to measure on")
     parser.add_argument("--jobs", type=int, default=5000, help="that our triggers wait for")
     parser.add_argument("--theirs", type=int, default=200, help="that the provider's wait for; 0: none")
     parser.add_argument("--minutes", type=float, default=2.0, help="of counting requests")
     given = parser.parse_args()
-    asyncio.run(main(given.jobs, given.theirs, given.minutes))
+    with opened(given.cluster) as kubeconfig:
+        asyncio.run(main(kubeconfig, given.jobs, given.theirs, given.minutes))

@@ -9,44 +9,27 @@ import asyncio
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import tests.conftest  # noqa: F401  Airflow's folder, before Airflow is imported
-from airflow_batchjob.local.daemon import Settings, start
-from airflow_batchjob.local.folder import ClusterFolder
 from airflow_batchjob.local.reach import Reach
 from tests.cluster.build import MissingToolError
-from tests.cluster.cluster import ClusterInUseError, running
+from tests.cluster.cluster import ClusterInUseError
+from tests.cluster.opening import LOCAL, opened
 from tests.cluster.processes import ServerDiedError
 from tests.faults.soak import soak
-
-
-@contextmanager
-def cluster(asked: str, folder: Path) -> Iterator[Reach]:
-    """Start an empty cluster, and stop it at the end."""
-    if asked != "local":
-        with running(asked) as real:
-            yield Reach.by_kubeconfig(real.kubeconfig)
-        return
-    local = ClusterFolder(folder / "cluster")
-    start(Settings(folder=str(local.path), ends_with=os.getpid()))
-    try:
-        yield Reach.by_kubeconfig(local.kubeconfig)
-    finally:
-        local.stop()
 
 
 def main() -> int:
     """Run one soak or several; 0: nothing was wrong."""
     first, jobs = int(os.environ.get("SEED") or 1), int(os.environ.get("JOBS") or 1000)
-    asked = os.environ.get("CLUSTER") or "local"
+    asked = os.environ.get("CLUSTER") or LOCAL
     bad = 0
     for seed in range(first, first + int(os.environ.get("SEEDS") or 1)):
         folder = Path(tempfile.mkdtemp(prefix=f"soak-{seed}-"))
-        with cluster(asked, folder) as reach:
-            outcome = asyncio.run(soak(seed, jobs, reach, folder, is_local=asked == "local"))
+        with opened(asked) as kubeconfig:
+            reach = Reach.by_kubeconfig(kubeconfig)
+            outcome = asyncio.run(soak(seed, jobs, reach, folder, is_local=asked == LOCAL))
         print(f"{asked}, {outcome}", flush=True)
         for fault, times in sorted(outcome.faults.items()):
             print(f"  {times:6} {fault}")
