@@ -16,6 +16,7 @@ from airflow_batchjob.local.launcher.protocol import Mount, Report, Request, Sig
 __all__ = ["LauncherClient", "Mount"]
 
 STOP_SECONDS = 10.0
+HEARD_PER_TURN_BYTES = 1024  # about ten reports: each wakes a pod, and requests wait meanwhile
 
 
 class LauncherClient:
@@ -109,7 +110,7 @@ class LauncherClient:
         if self._connection is None:
             return
         try:
-            taken = self._connection.recv(1 << 20)
+            taken = self._connection.recv(HEARD_PER_TURN_BYTES)
         except BlockingIOError:
             return
         except OSError:

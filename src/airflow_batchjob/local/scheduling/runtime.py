@@ -30,7 +30,7 @@ Object = dict[str, Any]
 
 COMPONENT = "default-scheduler"
 INDEX_LABEL = "batch.kubernetes.io/job-completion-index"  # differs among pods that ask for the same
-PLACED_PER_TURN = 16  # of the event loop: requests are not to wait until hundreds have their place
+PLACED_PER_TURN = 8  # of the event loop: requests are not to wait until hundreds have their place
 GATED = "Scheduling is blocked due to non-empty scheduling gates"
 
 _log = logging.getLogger(__name__)
