@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from airflow_batchjob.local.agent.attempt import Attempt, Surroundings
 from airflow_batchjob.local.agent.environment import ConfigError
 from airflow_batchjob.local.agent.restarts import delay_seconds, restarts
-from airflow_batchjob.local.agent.states import Running, Terminated, View, Waiting
+from airflow_batchjob.local.agent.states import Running, Terminated, Waiting, not_started
 from airflow_batchjob.local.launcher.protocol import Ended, Refused, Start, Started
 
 Object = dict[str, Any]
@@ -62,12 +62,7 @@ class ContainerLife:
         self._running: str | None = None
         self.started = asyncio.Event()
         """It has been started once, for those that wait for a sidecar."""
-        self.view = View(
-            name=container["name"],
-            image=container.get("image") or "",
-            state=Waiting("PodInitializing") if around.pod["spec"].get("initContainers") else Waiting(),
-            sidecar=init and container.get("restartPolicy") == "Always",
-        )
+        self.view = not_started(container, around.pod["spec"], init=init)
 
     async def run(self) -> None:
         """Run until it has ended for good: then `view` is terminated, or still waiting if it was stopped."""

@@ -16,7 +16,7 @@ from airflow_batchjob.local.agent.commands import LaunchedCommands
 from airflow_batchjob.local.agent.environment import ConfigError
 from airflow_batchjob.local.agent.pod import PodLife
 from airflow_batchjob.local.agent.refusals import refusals
-from airflow_batchjob.local.agent.states import Running, View, pod_status
+from airflow_batchjob.local.agent.states import Running, View, not_started, pod_status
 from airflow_batchjob.local.agent.volumes import make_volumes
 from airflow_batchjob.local.events import EventRecorder
 from airflow_batchjob.local.launcher.mounts import are_possible
@@ -229,12 +229,16 @@ class NodeAgent:
         """Make the volumes; while a config map or secret is missing, wait for it as the kubelet does."""
         if not pod["spec"].get("volumes"):
             return {}
+        told = False
         while True:
             try:
                 return make_volumes(pod, folder, self._lookup(known.key[0]))
             except ConfigError as error:
                 words = f"MountVolume.SetUp failed: {error}"
                 self._events.record(pod, "Pod", "FailedMount", words, component=COMPONENT, warning=True)
+                if not told:
+                    self._report(pod["metadata"]["uid"], known, "Pending", *_before_start(pod["spec"]))
+                    told = True
             await asyncio.sleep(CONFIG_RETRY_SECONDS)
             now = self._store.get("pods", *known.key)
             if known.dropped or now is None:
@@ -289,3 +293,8 @@ class NodeAgent:
 def _remove(folders: list[Path]) -> None:
     for folder in folders:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _before_start(spec: Object) -> tuple[tuple[View, ...], tuple[View, ...]]:
+    inits = tuple(not_started(one, spec, init=True) for one in spec.get("initContainers") or ())
+    return inits, tuple(not_started(one, spec, init=False) for one in spec["containers"])

@@ -67,6 +67,16 @@ class View:
         return isinstance(self.state, Terminated) and self.state.exit_code == 0
 
 
+def not_started(container: Object, spec: Object, *, init: bool) -> View:
+    """Return one container of a pod's spec before its first start."""
+    return View(
+        name=container["name"],
+        image=container.get("image") or "",
+        state=Waiting("PodInitializing") if spec.get("initContainers") else Waiting(),
+        sidecar=init and container.get("restartPolicy") == "Always",
+    )
+
+
 def initialized(inits: tuple[View, ...]) -> bool:
     """Return whether all init containers are done, and sidecars have started."""
     return all(
