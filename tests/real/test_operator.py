@@ -313,6 +313,7 @@ print("ended as", json.dumps([str(ended.state), pulled]))
 
 
 @both_ways
+@pytest.mark.timeout(300)
 def test_a_whole_dag_run(api: Asker, airflow_database: None, tmp_path: Path, deferrable: bool) -> None:
     dag_id = f"on_a_cluster_{'there' if deferrable else 'here'}"
     text = DAG_FILE.format(dag_id=dag_id, namespace=api.namespace, deferrable=deferrable)
@@ -320,7 +321,7 @@ def test_a_whole_dag_run(api: Asker, airflow_database: None, tmp_path: Path, def
 
     # A process of its own, since the folder of DAGs is read once.
     done = subprocess.run(
-        [sys.executable, "-c", RUN_IT], capture_output=True, text=True, timeout=100, check=False,
+        [sys.executable, "-c", RUN_IT], capture_output=True, text=True, timeout=280, check=False,
         env={**os.environ, "AIRFLOW__CORE__DAGS_FOLDER": str(tmp_path)},
     )  # fmt: skip
 
