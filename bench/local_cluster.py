@@ -237,9 +237,11 @@ def main() -> None:
     for pods in sorted(asked.pods):
         print(f"local: {pods:,} pods", flush=True)
         rows.append(on_local(pods, asked.parallelism))
-    if asked.real or asked.kubeconfig:
-        rows += on_real(asked)
-    print(table(rows, bare), *verdicts(rows), sep="\n")
+    try:
+        if asked.real or asked.kubeconfig:
+            rows += on_real(asked)
+    finally:  # what was measured until then is told all the same
+        print(table(rows, bare), *verdicts(rows), sep="\n")
 
 
 if __name__ == "__main__":
