@@ -39,3 +39,17 @@ def test_each_case_has_a_line_and_each_cluster_a_column():
         ["case", "local", "1.37"],
         ["3", "cases,", "passed", "1", "1"],
     ]
+
+
+def test_a_second_attempt_is_told_apart():
+    first = Run(cluster="1.37", exit_code=1, outcomes={"a": "passed", "b": "failed", "c": "error"})
+    second = Run(cluster="1.37", exit_code=1, outcomes={"b": "passed", "c": "failed"})
+
+    both = first.with_second(second)
+
+    assert (both.exit_code, both.outcomes) == (1, {"a": "passed", "b": "again", "c": "failed"})
+    assert [line.split() for line in table([both]).splitlines()][1:4] == [
+        ["a", "ok"],
+        ["b", "ok,", "2nd"],
+        ["c", "FAILED"],
+    ]
