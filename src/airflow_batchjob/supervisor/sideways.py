@@ -16,7 +16,7 @@ from typing_extensions import Self
 
 from airflow_batchjob.client.protocol import JobClient
 from airflow_batchjob.core.capacity.losses import Losses
-from airflow_batchjob.core.deciding.policy import wants_events, wants_pods
+from airflow_batchjob.core.deciding.policy import longest_starting, wants_events, wants_pods
 from airflow_batchjob.core.errors import ApiError, ApiRefusedError
 from airflow_batchjob.core.event import Order, Outcome, Verdict
 from airflow_batchjob.core.reading.job import Job
@@ -65,6 +65,7 @@ class Sideways:
         self._events_pause = pace.events_seconds
         self._wake = wake
         self._asking: dict[str, asyncio.Task[None]] = {}  # by what it asks for
+        self._starting: Pod | None = None  # the one that has been on its node for longest without running
 
     async def __aenter__(self) -> Self:
         return self
@@ -168,10 +169,17 @@ class Sideways:
             self._give_up("pods", error)
             return
         self._counts = _counts_of(job)
+        self._starting = longest_starting(self._pods)
         self._follower.see(self._pods)
 
+    def _events_tell_of(self, job: Job) -> str | None:
+        """Return the uid of what its events alone explain: no pod at all, or one that does not start."""
+        if wants_events(job):
+            return job.metadata.uid
+        return self._starting.metadata.uid if self._starting and self._wants_pods(job) else None
+
     def _events_are_due(self, job: Job) -> bool:
-        if "events" in self._forbidden or not wants_events(job):
+        if "events" in self._forbidden or self._events_tell_of(job) is None:
             self._events_due, self._events_pause, self.events = None, self._pace.events_seconds, ()
             return False
         if self._events_due is None:
@@ -181,7 +189,7 @@ class Sideways:
     async def _list_events(self, job: Job) -> None:
         self._events_due = _now() + self._events_pause
         self._events_pause = min(self._pace.most_events_seconds, self._events_pause * 2)
-        selector = f"involvedObject.uid={job.metadata.uid}"
+        selector = f"involvedObject.uid={self._events_tell_of(job)}"
         try:
             self.events = tuple(await self._client.list_events(job.metadata.namespace, selector))
         except ApiError as error:

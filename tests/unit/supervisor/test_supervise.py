@@ -513,6 +513,31 @@ async def test_pods_that_may_not_be_created_are_said(caplog: pytest.LogCaptureFi
 
 
 @virtual_time
+async def test_a_volume_that_is_not_there_is_said(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    at = await scene()
+    at.cluster.start(at.name)
+    stuck = pod_of(at.order.job, 0)
+    stuck["spec"]["nodeName"] = "gpu-7"
+    at.cluster.pods = [stuck]
+    at.cluster.events = [
+        {
+            "reason": "FailedMount",
+            "involvedObject": {"kind": "Pod", "name": stuck["metadata"]["name"]},
+            "message": 'MountVolume.SetUp failed for volume "v" : secret "keys" not found',
+            "lastTimestamp": "2027-01-15T08:00:00Z",
+        }
+    ]
+    watched = at.watched()
+
+    await asyncio.sleep(300)
+
+    assert 'secret "keys" not found' in caplog.text
+    assert at.cluster.asked.count("list_events") < 10
+    await given_up(watched)
+
+
+@virtual_time
 async def test_forbidden_pods_and_events_are_one_warning_each_and_no_verdict(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -6,7 +6,7 @@ for `supervisor.supervise` to carry out. Every step may be the first after a cra
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from types import MappingProxyType
@@ -32,7 +32,7 @@ from airflow_batchjob.core.identity.marks import Marks, read_marks
 from airflow_batchjob.core.reading.diagnosis import diagnose
 from airflow_batchjob.core.reading.failing import failing_notes, is_failing
 from airflow_batchjob.core.reading.job import Job
-from airflow_batchjob.core.reading.pods import Pod
+from airflow_batchjob.core.reading.pods import Lifecycle, Pod, lifecycle_of
 from airflow_batchjob.core.reading.status import Phase, read_status
 from airflow_batchjob.core.telling.notes import Held, Note, note_of, say
 from airflow_batchjob.core.wording import counted
@@ -152,6 +152,12 @@ def wants_events(job: Job) -> bool:
     """Tell whether `job` should have pods and has none: then they may not be allowed to be created."""
     waiting = read_status(job).phase is Phase.PENDING and not job.spec.suspend
     return waiting and not job.status.terminating and job.spec.parallelism != 0
+
+
+def longest_starting(pods: Sequence[Pod]) -> Pod | None:
+    """Return the pod that has been on its node for longest without running: a volume may be missing."""
+    starting = [pod for pod in pods if lifecycle_of(pod) is Lifecycle.STARTING]
+    return min(starting, key=lambda pod: (str(pod.metadata.creation_timestamp), pod.name), default=None)
 
 
 def _while_active(seen: _Seen, capacity: CapacityMarks, queue: str) -> tuple[Decision, Memory]:
