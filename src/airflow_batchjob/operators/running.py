@@ -62,6 +62,9 @@ class Runner:
 
     async def _main(self, coroutine: Coroutine[Any, Any, T]) -> T:
         self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
+        if self.cut is not None:  # it came while the loop was made: there was nothing to cancel yet
+            coroutine.close()
+            raise asyncio.CancelledError
         try:
             return await coroutine
         finally:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
@@ -69,8 +69,7 @@ class PodWatch:
         _forget(self)
         if self._task is not None and not self._task.done():
             self._task.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._task
+            await asyncio.wait({self._task})
 
     async def _guarded(self) -> None:
         try:

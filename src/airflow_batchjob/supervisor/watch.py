@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -69,8 +69,7 @@ class JobWatch:
         for task in (self._task, self._catching_up):
             if task is not None and not task.done():
                 task.cancel()
-                with suppress(asyncio.CancelledError):
-                    await task
+                await asyncio.wait({task})
 
     def _all(self) -> list[Subscription]:
         return [one for of_one_job in self._subscriptions.values() for one in of_one_job]
@@ -260,8 +259,7 @@ async def _within(seconds: float, work: Any) -> bool:
     finally:
         if not task.done():
             task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
+            await asyncio.wait({task})  # not `await task`: whether it or this one was cancelled must show
     if task.cancelled():
         return False
     task.result()

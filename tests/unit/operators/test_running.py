@@ -123,3 +123,19 @@ def test_the_usual_alarm_is_back_afterwards():
     usual = signal.getsignal(signal.SIGALRM)
     Runner().run(asyncio.sleep(0))
     assert signal.getsignal(signal.SIGALRM) is usual
+
+
+def test_a_kill_while_the_loop_is_made_ends_it_too():
+    runner = Runner()
+
+    class Slow(asyncio.DefaultEventLoopPolicy):
+        def new_event_loop(self) -> asyncio.AbstractEventLoop:
+            runner.kill()
+            return super().new_event_loop()
+
+    asyncio.set_event_loop_policy(Slow())
+    try:
+        with pytest.raises(TaskCutError):
+            runner.run(asyncio.sleep(60))
+    finally:
+        asyncio.set_event_loop_policy(None)
