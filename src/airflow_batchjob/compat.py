@@ -92,8 +92,8 @@ def triggers_are_told_of_kills() -> bool:
 def incarnation(context: Context) -> str | None:
     """Return what tells this DAG run from a deleted and re-created one of the same name.
 
-    Random, kept in the task's state store (3.3), which dies with the run. None below 3.3, or where
-    the store can't be read: task instance ids and tries must do then.
+    Random, kept in the task's state store (3.3), which dies with the run. None below 3.3, and where
+    the store does not answer: it is not known then, which makes no Job another run's.
     """
     store = _store(context)
     if store is None:

@@ -43,6 +43,7 @@ from airflow_batchjob.core.identity.identity import (
 from airflow_batchjob.core.identity.marks import OURS, identity_selector, read_marks
 from airflow_batchjob.core.identity.record import Record
 from airflow_batchjob.core.identity.resuming import Source, half_made_of, kept_text
+from airflow_batchjob.core.identity.runs import is_of_another_run
 from airflow_batchjob.core.reading.job import Job
 from airflow_batchjob.core.reading.status import read_status
 from airflow_batchjob.supervisor.attaching import attach_operations, created_manifest, hold_operations
@@ -269,7 +270,7 @@ class _Submitting:
         """End what should have ended before a newer generation was made."""
         for job in older:
             alive = not read_status(job).phase.is_final and not is_ending(job)
-            if alive and read_marks(job).incarnation == self.request.incarnation:
+            if alive and not is_of_another_run(read_marks(job), incarnation=self.request.incarnation):
                 await self._stop(job, "a newer generation is there")
 
 

@@ -33,6 +33,7 @@ from airflow_batchjob.core.identity.resuming import (
     source_of_job,
     source_of_record,
 )
+from airflow_batchjob.core.identity.runs import is_of_another_run
 from airflow_batchjob.core.indexes import IndexSet
 from airflow_batchjob.core.reading.job import Job
 from airflow_batchjob.core.reading.status import Phase, read_status
@@ -176,7 +177,7 @@ def decide(jobs: Sequence[Job], asked: Asked, record: Record | None = None) -> D
     following = marks.generation + 1
     if is_ending(job):
         return WaitUntilGone(job)
-    if marks.incarnation != asked.incarnation:
+    if is_of_another_run(marks, incarnation=asked.incarnation):
         if not phase.is_final:
             return RefuseIncarnation(job, marks.incarnation, asked.incarnation)
         return SubmitNext(generation=following, because="the earlier Job belongs to another run of this name")

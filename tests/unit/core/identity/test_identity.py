@@ -51,6 +51,7 @@ def asked(**fields: Any) -> Asked:
 
 
 RETRY, CLEARED = asked(), asked(max_tries=4)
+OF_RUN = asked(incarnation="new")
 SAME_TRY = asked(holder="ti/1")
 STOP = {"cause": "stopped", "words": "by hand", "at": NOW}
 
@@ -62,13 +63,25 @@ ROWS: dict[str, tuple[list[Job], Asked, type]] = {
     "ending in success": ([job(condition("SuccessCriteriaMet"))], RETRY, WaitUntilGone),
     "stopped by us, not yet final": ([job(stop=STOP, active=3)], RETRY, WaitUntilGone),
     "ending, of another incarnation": ([job(deleted_at=NOW, incarnation="old")], RETRY, WaitUntilGone),
-    "another incarnation, ended": ([job(*complete(), incarnation="old", **DONE)], RETRY, SubmitNext),
-    "another incarnation, alive": ([job(incarnation="old", active=1)], RETRY, RefuseIncarnation),
+    "another incarnation, ended": ([job(*complete(), incarnation="old", **DONE)], OF_RUN, SubmitNext),
+    "another incarnation, alive": ([job(incarnation="old", active=1)], OF_RUN, RefuseIncarnation),
     "another incarnation and other digests, alive": (
         [job(incarnation="old", digests={"image": "a"})],
-        RETRY,
+        OF_RUN,
         RefuseIncarnation,
     ),
+    "of an incarnation, asked while the store does not answer, alive": (
+        [job(incarnation="new", active=1)],
+        RETRY,
+        Attach,
+    ),
+    "of an incarnation, asked while the store does not answer, met": (
+        [job(*complete(), incarnation="new", **DONE)],
+        RETRY,
+        TakeResult,
+    ),
+    "made while the store did not answer, alive": ([job(active=1)], OF_RUN, Attach),
+    "made while the store did not answer, met": ([job(*complete(), **DONE)], OF_RUN, TakeResult),
     "other digests, alive": ([job(digests={"image": "a"}, active=1)], RETRY, StopThenNext),
     "other digests, suspended": ([job(*suspended(), digests={"image": "a"})], RETRY, StopThenNext),
     "other digests, met and never told": (
@@ -234,13 +247,13 @@ def test_laws(
         *conditions,
         completedIndexes=done,
         digests={} if same_work else {"image": "a"},
-        incarnation="" if same_run else "old",
+        incarnation="new" if same_run else "old",
         generation=5,
         **marks,
     )
     is_final = any(c["type"] in {"Complete", "Failed"} for c in conditions)
 
-    decision = decide([found], CLEARED if cleared else RETRY)
+    decision = decide([found], asked(incarnation="new", max_tries=4 if cleared else 2))
 
     match decision:
         case SubmitFirst():
@@ -295,7 +308,7 @@ def test_a_request_for_indexes_wins_over_the_table(found: Job, wants: Asked, wan
 
 
 def test_but_not_for_another_incarnation_which_runs_everything() -> None:
-    found = decide([with_request(half(incarnation="old"))], RETRY)
+    found = decide([with_request(half(incarnation="old"))], OF_RUN)
 
     assert isinstance(found, SubmitNext)
     assert found.resume_from is None
