@@ -270,13 +270,17 @@ class _Submitting:
         """End what should have ended before a newer generation was made."""
         for job in older:
             alive = not read_status(job).phase.is_final and not is_ending(job)
-            if alive and not is_of_another_run(read_marks(job), incarnation=self.request.incarnation):
+            if alive and not self._is_of_another_run(job):
                 await self._stop(job, "a newer generation is there")
+
+    def _is_of_another_run(self, job: Job) -> bool:
+        asked = self.request
+        return is_of_another_run(read_marks(job), incarnation=asked.incarnation, holder=asked.holder)
 
 
 def _refusal(job: Job, theirs: str, ours: str) -> ForeignJobError:
     return ForeignJobError(
-        f"Job {job.ref} is alive and belongs to another run of this name (incarnation {theirs!r}, this one "
+        f"Job {job.ref} is alive and belongs to another run of this name (it says {theirs!r}, this one "
         f"is {ours!r}): to a deleted and re-created run, or to another Airflow. Stop that Job, or tell the "
         "two Airflows apart with the setting [batchjob] instance"
     )

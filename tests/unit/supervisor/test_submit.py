@@ -413,6 +413,33 @@ async def test_a_living_job_of_a_deleted_run_is_refused_and_left_alone() -> None
     assert "activeDeadlineSeconds" not in cluster.only()["spec"]
 
 
+# Below Airflow 3.3 there is no incarnation: tries begin at 1 again, under an id that is made later.
+OLD_RUN, NEW_RUN = "0199a000-0000-7000-8000-000000000000/1", "0199b000-0000-7000-8000-000000000000/1"
+
+
+@virtual_time
+async def test_a_living_job_of_a_deleted_run_is_known_by_its_try_too() -> None:
+    cluster = SmallCluster()
+    first = await ordered(cluster, request(holder=OLD_RUN))
+    cluster.start(first.job.name)
+
+    with pytest.raises(ForeignJobError, match=rf"'{OLD_RUN}'.*'{NEW_RUN}'.*instance"):
+        await submitted(cluster, request(holder=NEW_RUN))
+
+    assert cluster.only()["metadata"]["annotations"][HOLDER] == OLD_RUN
+
+
+@virtual_time
+async def test_what_a_deleted_run_had_met_is_not_taken_by_the_one_made_anew() -> None:
+    cluster = SmallCluster()
+    await concluded(cluster, request(holder=OLD_RUN), kind="Complete", done="0-3")
+
+    order = await ordered(cluster, request(holder=NEW_RUN))
+
+    assert order.generation == 1
+    assert cluster.job(order.job.name)["spec"]["suspend"] is False
+
+
 @virtual_time
 async def test_an_older_generation_that_still_runs_is_stopped() -> None:
     cluster = SmallCluster()

@@ -177,9 +177,9 @@ def decide(jobs: Sequence[Job], asked: Asked, record: Record | None = None) -> D
     following = marks.generation + 1
     if is_ending(job):
         return WaitUntilGone(job)
-    if is_of_another_run(marks, incarnation=asked.incarnation):
+    if is_of_another_run(marks, incarnation=asked.incarnation, holder=asked.holder):
         if not phase.is_final:
-            return RefuseIncarnation(job, marks.incarnation, asked.incarnation)
+            return RefuseIncarnation(job, _run_of(marks), asked.incarnation or asked.holder)
         return SubmitNext(generation=following, because="the earlier Job belongs to another run of this name")
     changed = changed_fields(marks.digests, asked.digests)
     if marks.rerun is not None and phase.is_final:
@@ -192,6 +192,10 @@ def decide(jobs: Sequence[Job], asked: Asked, record: Record | None = None) -> D
     if not phase.is_final:
         return Attach(job)
     return _after_end(judge(job, asked), marks, asked, source_of_job(job, jobs, record))
+
+
+def _run_of(marks: Marks) -> str:
+    return marks.incarnation or marks.holder
 
 
 def was_cleared(reported: ReportedMark, asked: Asked) -> bool:
