@@ -20,10 +20,10 @@ from airflow_batchjob.core.identity.digests import changed_fields
 from airflow_batchjob.core.identity.marks import (
     RERUN,
     Marks,
-    ReportedMark,
     RerunMark,
     ResumesMark,
     read_marks,
+    was_cleared,
 )
 from airflow_batchjob.core.identity.record import Record
 from airflow_batchjob.core.identity.resuming import (
@@ -168,18 +168,22 @@ def decide(jobs: Sequence[Job], asked: Asked, record: Record | None = None) -> D
     Args:
         jobs: All Jobs of this identity, in any order.
         asked: What this try asks for.
-        record: What the task's store says, for when its Job is gone; None where there is no store.
+        record: What the task's store says, for when its newest Job is gone; None where there is no store.
     """
+    jobs = newest_first(jobs)
     if not jobs:
         return _without_job(asked, record)
-    job = newest_first(jobs)[0]
+    job = jobs[0]
     marks, phase = read_marks(job), read_status(job).phase
     following = marks.generation + 1
     if is_ending(job):
         return WaitUntilGone(job)
+    if record is not None and _has_outlived(job, record):
+        return _without_job(asked, record, jobs if _may_stand(job, asked, record) else ())
     if is_of_another_run(marks, incarnation=asked.incarnation, holder=asked.holder):
         if not phase.is_final:
-            return RefuseIncarnation(job, _run_of(marks), asked.incarnation or asked.holder)
+            theirs, ours = marks.incarnation or marks.holder, asked.incarnation or asked.holder
+            return RefuseIncarnation(job, theirs, ours)
         return SubmitNext(generation=following, because="the earlier Job belongs to another run of this name")
     changed = changed_fields(marks.digests, asked.digests)
     if marks.rerun is not None and phase.is_final:
@@ -194,26 +198,32 @@ def decide(jobs: Sequence[Job], asked: Asked, record: Record | None = None) -> D
     return _after_end(judge(job, asked), marks, asked, source_of_job(job, jobs, record))
 
 
-def _run_of(marks: Marks) -> str:
-    return marks.incarnation or marks.holder
+def _has_outlived(job: Job, record: Record) -> bool:
+    """Tell whether the newest Job that is left is older than the newest that there was."""
+    marks = read_marks(job)
+    older = marks.generation < record.generation
+    return older and read_status(job).phase.is_final and marks.rerun is None
 
 
-def was_cleared(reported: ReportedMark, asked: Asked) -> bool:
-    """Tell a user's clear from a retry.
+def _may_stand(job: Job, asked: Asked, record: Record) -> bool:
+    """Tell whether the generation of the record went on from `job`, which is older."""
+    marks = read_marks(job)
+    other = is_of_another_run(marks, incarnation=asked.incarnation, holder=asked.holder)
+    if other or marks.digests != record.digests or record.verdict.asked is not None:
+        return False
+    told, told_later = marks.reported, record.reported
+    if told is None or told_later is None or not was_cleared(told, told_later):
+        return True
+    return asked.on_clear is Again.REST and judge(job, asked).outcome is not Outcome.MET
 
-    Airflow sets `max_tries` to try + retries on a clear and leaves it alone on a retry. Where an
-    edit of `retries` makes the sums agree, the retries themselves differ.
-    """
-    return (reported.max_tries, reported.retries) != (asked.max_tries, asked.retries)
 
-
-def _without_job(asked: Asked, record: Record | None) -> Decision:
+def _without_job(asked: Asked, record: Record | None, older: Sequence[Job] = ()) -> Decision:
     if record is None:
         return SubmitFirst()
     if changed := changed_fields(record.digests, asked.digests):
         return SubmitNext(generation=record.generation + 1, because=_changed_text(changed))
     marks = Marks(generation=record.generation, reported=record.reported)
-    return _after_end(record.verdict, marks, asked, source_of_record(record))
+    return _after_end(record.verdict, marks, asked, source_of_record(record, older))
 
 
 def _rerun(request: RerunMark, job: Job, asked: Asked, source: Source, changed: list[str]) -> Decision:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
@@ -97,6 +97,24 @@ class ReportedMark(_Mark, frozen=True, kw_only=True, rename={"try_number": "try"
     try_number: int
     retries: int
     max_tries: int
+
+
+class TryCounts(Protocol):
+    """What tells a clear from a retry."""
+
+    @property
+    def retries(self) -> int: ...
+    @property
+    def max_tries(self) -> int: ...
+
+
+def was_cleared(reported: ReportedMark, now: TryCounts) -> bool:
+    """Tell a user's clear from a retry.
+
+    Airflow sets `max_tries` to try + retries on a clear and leaves it alone on a retry. Where an
+    edit of `retries` makes the sums agree, the retries themselves differ.
+    """
+    return (reported.max_tries, reported.retries) != (now.max_tries, now.retries)
 
 
 class ResumesMark(_Mark, frozen=True, kw_only=True, omit_defaults=True):

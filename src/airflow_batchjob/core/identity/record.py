@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from airflow_batchjob.core.event import Outcome, Verdict
-from airflow_batchjob.core.identity.marks import ReportedMark
+from airflow_batchjob.core.identity.marks import ReportedMark, was_cleared
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -45,11 +45,12 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 def merged(new: Record, old: Record | None) -> Record:
     """Return what to keep now that `new` is known.
 
-    Of a Job that nobody ever saw nothing is known: what the generation before it had done still stands.
+    Of a Job that nobody ever saw nothing is known: what the generation before it had done still stands,
+    unless the task was cleared in between.
     """
     if old is None or old.digests != new.digests or new.verdict.outcome is not Outcome.UNKNOWN:
         return new
-    if new.verdict.succeeded_indexes is not None:
+    if new.verdict.succeeded_indexes is not None or _is_cleared_between(old, new):
         return new
     verdict = msgspec.structs.replace(
         new.verdict,
@@ -57,3 +58,9 @@ def merged(new: Record, old: Record | None) -> Record:
         succeeded_indexes=old.verdict.succeeded_indexes,
     )
     return msgspec.structs.replace(new, verdict=verdict, ended_at=old.ended_at)
+
+
+def _is_cleared_between(old: Record, new: Record) -> bool:
+    if old.reported is None or new.reported is None:
+        return False
+    return was_cleared(old.reported, new.reported)

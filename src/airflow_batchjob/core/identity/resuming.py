@@ -76,11 +76,22 @@ def source_to_go_on(job: Job, jobs: Sequence[Job]) -> Source:
     return asked_source(source, left, mark.words)
 
 
-def source_of_record(record: Record) -> Source:
-    """Return what stands of a Job that is gone."""
+def source_of_record(record: Record, older: Sequence[Job] = ()) -> Source:
+    """Return what stands of a Job that is gone.
+
+    Args:
+        record: Of that Job.
+        older: What is left of the generations that it went on from, the newest first: it may have gone
+            before it was told what those had done.
+    """
     ended_at = datetime.fromtimestamp(record.ended_at, tz=timezone.utc) if record.ended_at else None
-    completed = record.verdict.succeeded_indexes or ""
-    return Source(name=record.name, uid=record.uid, completed=completed, ended_at=ended_at)
+    completed = IndexSet.parse(record.verdict.succeeded_indexes)
+    if older:
+        before, failed = done_indexes(older[0], older), IndexSet.parse(record.verdict.failed_indexes)
+        if not (completed - before) and not (before & failed):
+            return source_of_job(older[0], older)  # which says it better: it is still there
+        completed |= before - failed
+    return Source(name=record.name, uid=record.uid, completed=str(completed), ended_at=ended_at)
 
 
 def half_made_of(job: Job, jobs: Iterable[Job], record: Record | None = None) -> Source:

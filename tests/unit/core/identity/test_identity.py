@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_batchjob.core.deciding.verdict import judge
+from airflow_batchjob.core.deciding.verdict import judge, judge_vanished
 from airflow_batchjob.core.event import Outcome
 from airflow_batchjob.core.identity.identity import (
     Again,
@@ -213,6 +214,80 @@ def test_what_the_store_knows_to_be_done_is_resumed_from_it() -> None:
 
 def test_a_job_that_is_there_outweighs_the_store() -> None:
     assert isinstance(decide([job(active=1)], RETRY, record("met", reported=TOLD)), Attach)
+
+
+def record_of_next(ended: Job | None, *, told: dict[str, Any] | None = None, **fields: Any) -> Record:
+    """Return the record of generation 1, whose Job is gone; `ended` None: nobody ever saw it."""
+    verdict = judge_vanished(None, order(generation=1)) if ended is None else judge(ended, order())
+    reported = msgspec.convert({**(told or NOT_MET), "try": 2}, ReportedMark)
+    return Record(
+        name="embed", uid="uid-2", generation=1, digests={}, verdict=verdict, reported=reported, **fields
+    )
+
+
+GEN_0 = job(*failed("FailedIndexes"), reported=NOT_MET, **HALF)
+GEN_0_MET = job(*complete(), reported=MET, **DONE)
+MOST = job(*failed("FailedIndexes"), completedIndexes="0-7", uid="uid-2", generation=1)
+UNTOLD = job(*failed("DeadlineExceeded"), uid="uid-2", generation=1)
+SECOND_MET = job(*complete(), uid="uid-2", generation=1, **DONE)
+AFTER = asked(holder="ti/3")
+CLEARED_REST = asked(max_tries=4, on_clear=Again.REST)
+OTHER_WORK = job(*failed("FailedIndexes"), digests={"image": "a"}, **HALF)
+
+# The newest Job that is left, the record of the one after it, what is asked, and what is kept:
+# None: no new generation, "": nothing is kept.
+OUTLIVED: dict[str, tuple[Job, Record, Asked, str | None]] = {
+    "met, a retry: its result is taken": (GEN_0, record_of_next(SECOND_MET, told=MET), AFTER, None),
+    "met, cleared: everything runs": (GEN_0, record_of_next(SECOND_MET, told=MET), CLEARED_REST, ""),
+    "not met: what it had done stands": (GEN_0, record_of_next(MOST), AFTER, "0-7"),
+    "ended before it was told: what the older one had done stands": (
+        GEN_0,
+        record_of_next(UNTOLD),
+        AFTER,
+        "0-4",
+    ),
+    "never seen: what the older one had done stands": (GEN_0, record_of_next(None), AFTER, "0-4"),
+    "never seen, made by a clear: nothing of before stands": (
+        GEN_0_MET,
+        record_of_next(None, told=NOT_MET | {"max_tries": 4}),
+        asked(holder="ti/3", max_tries=4),
+        "",
+    ),
+    "never seen, made by a clear that kept the rest": (
+        GEN_0,
+        record_of_next(None, told=NOT_MET | {"max_tries": 4}),
+        CLEARED_REST,
+        "0-4",
+    ),
+    "ended before it was told, and the older one did other work": (
+        OTHER_WORK,
+        record_of_next(UNTOLD),
+        AFTER,
+        "",
+    ),
+}
+
+
+@pytest.mark.parametrize(("left", "kept", "wants", "want"), OUTLIVED.values(), ids=OUTLIVED.keys())
+def test_an_older_generation_does_not_speak_for_a_newer_one_that_is_gone(
+    left: Job, kept: Record, wants: Asked, want: str | None
+) -> None:
+    found = decide([left], wants, kept)
+
+    if want is None:
+        assert isinstance(found, TakeResult)
+        return
+    assert isinstance(found, SubmitNext)
+    assert found.generation == 2
+    assert (found.resume_from.completed if found.resume_from else "") == want
+
+
+def test_a_request_on_the_job_that_is_left_wins_all_the_same() -> None:
+    found = decide([with_request(half())], CLEARED, record_of_next(MOST))
+
+    assert isinstance(found, SubmitNext)
+    assert found.resume_from is not None
+    assert found.resume_from.asked == "5"
 
 
 states = st.sampled_from(

@@ -44,6 +44,15 @@ def test_of_a_job_that_nobody_saw_the_one_before_still_stands() -> None:
     assert (kept.generation, kept.verdict.succeeded_indexes, kept.verdict.succeeded) == (4, "0-4", 5)
 
 
+def test_but_not_where_the_task_was_cleared_in_between() -> None:
+    told = ReportedMark(verdict="unknown", try_number=2, retries=2, max_tries=4)
+    unseen = msgspec.structs.replace(
+        HALF, generation=4, reported=told, verdict=judge_vanished(None, order(generation=4))
+    )
+
+    assert merged(unseen, HALF).verdict.succeeded_indexes is None
+
+
 def test_but_not_where_it_did_other_work() -> None:
     unseen = msgspec.structs.replace(
         HALF, digests={"image": "b"}, verdict=judge_vanished(None, order(generation=4))
