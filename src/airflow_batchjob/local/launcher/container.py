@@ -89,7 +89,7 @@ def _start_with_mounts(request: Start, env: dict[str, str], out: int, err: int) 
 
 def _become(request: Start, env: dict[str, str], out: int, err: int, tell: int) -> None:
     try:
-        os.setsid()
+        os.setpgid(0, 0)
         mounts.enter(request.mounts, request.log + ".view")
         os.chdir(request.folder)
         path = processes.find_executable(request.argv[0], env, request.folder)

@@ -20,7 +20,7 @@ from airflow_batchjob.local.launcher.output import Output
 from airflow_batchjob.local.launcher.protocol import Ended, Refused, Report, Request, Signal, Start, Started
 
 MEMORY_SAMPLE_SECONDS = 0.25  # what a command allocates and frees between two samples is not seen
-SWEEP_SECONDS = 0.25  # between two looks for processes that have left their container's session
+SWEEP_SECONDS = 0.25  # between two looks for processes that have left their container's group
 LAST_KILL_SECONDS = 5.0  # what SIGKILL has not ended by then sits in the kernel
 # Hundreds of starts may come at once: their reports, and the ends of the first, are not to wait for the last.
 OBEYED_AT_ONCE = 16

