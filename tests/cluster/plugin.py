@@ -32,16 +32,25 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--kubeconfig", type=Path, default=None, help="run on a cluster that you have")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "local_only: runs on the local cluster alone")
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave tests/real out of a run of everything on the local cluster: tests/dags does that there."""
+    """Leave out what is for other clusters.
+
+    tests/real is left out of a run of everything on the local cluster, where tests/dags does the same;
+    what is marked `local_only` of a run on real ones, which have the essential cases of its kind.
+    """
     if config.getoption("--cluster") != LOCAL or config.getoption("--kubeconfig") is not None:
+        out = [item for item in items if item.get_closest_marker("local_only")]
+    elif any("real" in Path(word.split("::")[0]).parts for word in config.args):
         return
-    if any("real" in Path(word.split("::")[0]).parts for word in config.args):
-        return
-    real = [item for item in items if item.path.parent.name == "real"]
-    if real:
-        config.hook.pytest_deselected(items=real)
-        items[:] = [item for item in items if item not in set(real)]
+    else:
+        out = [item for item in items if item.path.parent.name == "real"]
+    if out:
+        config.hook.pytest_deselected(items=out)
+        items[:] = [item for item in items if item not in set(out)]
 
 
 @pytest.hookimpl(wrapper=True)

@@ -219,6 +219,7 @@ class TestItWasNotMet:
         assert (verdict.outcome, verdict.succeeded) == (Outcome.MET, 6)
         assert bench.successes() == dict.fromkeys(range(6), 1)
 
+    @pytest.mark.local_only
     async def test_and_budgets_start_afresh_while_successes_count_over_all(self, bench: Bench) -> None:
         # The fuse lets one index fail in each generation; four of six are enough over both.
         script = "[ $JOB_COMPLETION_INDEX -lt $((2 * GENERATION + 2)) ]"
@@ -231,6 +232,7 @@ class TestItWasNotMet:
         assert (second.outcome, second.succeeded_indexes) == (Outcome.MET, "0-3")
 
 
+@pytest.mark.local_only
 async def test_instances_of_a_mapped_task_and_namesakes_elsewhere_keep_apart(bench: Bench) -> None:
     mine = TaskIdentity("prod", "nightly", "run-1", "work", 0)
     identities = [

@@ -46,6 +46,7 @@ async def test_what_is_asked_for_runs_and_the_rest_stands(
     assert (verdict.outcome, achieved_text(verdict)) == (Outcome.MET, want_text)
 
 
+@pytest.mark.local_only
 async def test_what_nobody_ran_is_not_called_done(bench: Bench) -> None:
     first = await bench.run(request())
 
@@ -57,6 +58,7 @@ async def test_what_nobody_ran_is_not_called_done(bench: Bench) -> None:
     assert bench.job()["status"]["completedIndexes"] == "0-5"
 
 
+@pytest.mark.local_only
 async def test_what_was_only_asserted_is_not_kept_by_a_later_generation(bench: Bench) -> None:
     first = await bench.run(request())
     await ask(bench, first.job.name, "3")
@@ -105,6 +107,7 @@ async def test_a_mended_image_runs_the_failed_ones_alone(
     assert "'failed' was asked for by ada; command changed since, what is kept was done before" in caplog.text
 
 
+@pytest.mark.local_only
 async def test_a_retry_goes_on_with_the_request_and_no_more(bench: Bench) -> None:
     script = "[ $GENERATION -gt 1 ] || exit $((JOB_COMPLETION_INDEX % 2))"
     first = await bench.run(request(script))
@@ -121,6 +124,7 @@ async def test_a_retry_goes_on_with_the_request_and_no_more(bench: Bench) -> Non
     assert (third.outcome, third.succeeded_indexes) == (Outcome.MET, "0,2-4")
 
 
+@pytest.mark.local_only
 async def test_a_clear_after_that_runs_all_that_is_not_done(bench: Bench) -> None:
     first = await bench.run(request(NEVER))
     await ask(bench, first.job.name, "3")
@@ -131,6 +135,7 @@ async def test_a_clear_after_that_runs_all_that_is_not_done(bench: Bench) -> Non
     assert [bench.ran(1), bench.ran(2)] == [[3], list(odds())]
 
 
+@pytest.mark.local_only
 async def test_enough_over_all_generations_is_enough(bench: Bench) -> None:
     first = await bench.run(request(NEVER))
     await ask(bench, first.job.name, "2,3")
@@ -140,6 +145,7 @@ async def test_enough_over_all_generations_is_enough(bench: Bench) -> None:
     assert (verdict.outcome, verdict.asked_succeeded, verdict.succeeded) == (Outcome.MET, 1, 3)
 
 
+@pytest.mark.local_only
 async def test_other_completions_are_an_error_and_run_nothing(bench: Bench) -> None:
     first = await bench.run(request())
     await ask(bench, first.job.name, "3")
@@ -158,6 +164,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("words", "want"), REFUSED.values(), ids=REFUSED.keys())
+@pytest.mark.local_only
 async def test_what_cannot_run_is_refused_before_anything_is_written(
     bench: Bench, words: str, want: str
 ) -> None:
@@ -169,6 +176,7 @@ async def test_what_cannot_run_is_refused_before_anything_is_written(
     assert bench.annotation("rerun") == ""
 
 
+@pytest.mark.local_only
 async def test_the_rest_of_what_is_done_is_nothing(bench: Bench) -> None:
     first = await bench.run(request("true"))
 
@@ -176,11 +184,13 @@ async def test_the_rest_of_what_is_done_is_nothing(bench: Bench) -> None:
         await ask(bench, first.job.name, "rest")
 
 
+@pytest.mark.local_only
 async def test_no_job_is_an_error(bench: Bench) -> None:
     with pytest.raises(SpecError, match="there is no such Job"):
         await ask(bench, "nightly-work", "failed")
 
 
+@pytest.mark.local_only
 async def test_a_job_that_still_runs_is_an_error(bench: Bench) -> None:
     order = await bench.order(request(LASTS))
 
@@ -188,6 +198,7 @@ async def test_a_job_that_still_runs_is_an_error(bench: Bench) -> None:
         await ask(bench, order.job.name, "failed")
 
 
+@pytest.mark.local_only
 async def test_the_job_that_is_asked_stays_for_a_day_more(bench: Bench) -> None:
     first = await bench.run(request("true", ttl_seconds_after_finished=600))
 
@@ -203,6 +214,7 @@ async def told(bench: Bench, capsys: pytest.CaptureFixture[str], verdict: Verdic
     return capsys.readouterr().out.splitlines()
 
 
+@pytest.mark.local_only
 async def test_the_command_says_what_will_run_and_how_to_start_it(
     bench: Bench, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -53,6 +53,7 @@ async def test_a_process_that_dies_leaves_what_the_next_try_finishes(
 
 
 @pytest.mark.parametrize("later", LATER_STEPS.values(), ids=LATER_STEPS.keys())
+@pytest.mark.local_only
 async def test_and_so_does_one_that_dies_while_it_goes_on(bench: Bench, later: tuple[str, int]) -> None:
     await bench.run(request())
     await dies(bench, request(try_number=2), ("create_job", 1))
@@ -68,6 +69,7 @@ RERUN_STEPS = STEPS | {"after the request was taken off the old Job": ("patch_jo
 
 
 @pytest.mark.parametrize("step", RERUN_STEPS.values(), ids=RERUN_STEPS.keys())
+@pytest.mark.local_only
 async def test_a_process_that_dies_while_it_carries_out_a_request(
     bench: Bench, step: tuple[str, int]
 ) -> None:
@@ -115,6 +117,7 @@ async def test_a_pause_that_comes_later_is_left_alone(bench: Bench) -> None:
     assert bench.job(1)["spec"]["suspend"] is True
 
 
+@pytest.mark.local_only
 async def test_a_manifest_that_is_suspended_by_its_author_stays_so_with_what_is_done_told(
     bench: Bench,
 ) -> None:
@@ -177,6 +180,7 @@ async def test_without_the_right_indexes_asked_for_by_name_are_an_error(bench: B
     assert '"indexes":"3"' in bench.annotation("rerun")
 
 
+@pytest.mark.local_only
 async def test_the_failure_says_what_the_next_try_runs(bench: Bench) -> None:
     asked = request("exit $((JOB_COMPLETION_INDEX % 2))")
     first = await bench.run(asked)

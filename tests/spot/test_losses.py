@@ -110,10 +110,19 @@ STEPS = {
     "after it was told what is done": ("patch_job_status", 1),
     "after it was let go": ("patch_job", 3),
 }
+ON_ALL = (
+    "after its predecessor was ended"  # each takes the minute in which a real control plane sees the loss
+)
 
 
 @pytest.mark.timeout(200)
-@pytest.mark.parametrize("step", STEPS.values(), ids=STEPS.keys())
+@pytest.mark.parametrize(
+    "step",
+    [
+        pytest.param(step, id=name, marks=() if name == ON_ALL else pytest.mark.local_only)
+        for name, step in STEPS.items()
+    ],
+)
 async def test_a_follow_up_is_told_what_is_done_whoever_dies_on_the_way(
     bench: Bench, machines: Machines, step: tuple[str, int]
 ) -> None:
@@ -156,6 +165,7 @@ async def test_healthy_pods_go_on_until_they_are_done(bench: Bench, machines: Ma
 
 
 @pytest.mark.timeout(200)
+@pytest.mark.local_only
 async def test_without_a_fallback_the_try_ends_past_the_limit(bench: Bench, machines: Machines) -> None:
     policy = SpotPolicy(fallback=False, max_losses_per_index=0)
     async with trying(bench, policy=policy) as running:

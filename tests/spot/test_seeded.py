@@ -19,7 +19,6 @@ from airflow_batchjob.local.nodes.machines import Capacity, Machine
 from airflow_batchjob.supervisor.request import Request
 from airflow_batchjob.supervisor.submit import submit
 from airflow_batchjob.supervisor.supervise import supervise
-from tests.cluster.target import Target
 from tests.spot.placing import spot
 
 LOG = logging.getLogger("tests.spot")
@@ -29,10 +28,7 @@ LOSSES = LossRate(mean_seconds=2.5, back_after_seconds=1.0, seed=11)
 ONE_CPU = {"requests": {"cpu": "1", "memory": "16Mi"}}
 
 
-@pytest.fixture(autouse=True)
-def only_here(cluster: Target) -> None:
-    if not cluster.is_local:
-        pytest.skip("the rate is the local cluster's")
+pytestmark = pytest.mark.local_only  # it runs a local cluster of its own, whose losses are seeded
 
 
 class History:

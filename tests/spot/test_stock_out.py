@@ -43,6 +43,7 @@ async def test_without_a_fallback_the_try_fails_with_the_schedulers_words(bench:
     assert "nodes are available" in verdict.message
 
 
+@pytest.mark.local_only
 async def test_when_on_demand_is_out_too_the_try_fails(bench: Bench) -> None:
     nowhere = {"on_demand": {"node_selector": {"airflow-batchjob/capacity": "none-either"}}}
 
@@ -107,6 +108,7 @@ async def test_the_next_process_finishes_what_one_that_died_began(
 
 
 @each_step
+@pytest.mark.local_only
 async def test_so_does_the_next_try(bench: Bench, profiles: Any, step: tuple[str, int]) -> None:
     with pytest.raises(DiedError):
         await bench.run(
@@ -159,6 +161,7 @@ async def test_a_job_that_someone_resumes_on_its_way_out_is_suspended_again(benc
     assert mark(bench.job(), "under-way") == {}
 
 
+@pytest.mark.local_only
 async def test_where_pods_cannot_be_read_the_job_is_seen_through_all_the_same(
     bench: Bench, caplog: pytest.LogCaptureFixture
 ) -> None:
