@@ -16,7 +16,7 @@ from airflow.sdk.execution_time.comms import TaskStatesResult
 from airflow.sdk.execution_time.supervisor import set_supervisor_comms
 
 from airflow_batchjob.client.kubernetes import KubernetesClient
-from airflow_batchjob.compat import AirflowFailException
+from airflow_batchjob.compat import AirflowFailException, AirflowSkipException
 from airflow_batchjob.core.errors import ApiUnavailableError, TaskCutError
 from airflow_batchjob.testing import Cluster
 from tests.dags.airflow_tasks import TaskInstance
@@ -134,6 +134,78 @@ def test_a_kill_before_the_next_try_has_attached(
 
     (job,) = jobs_of_run(batchjob_cluster, ti)
     assert (job["spec"].get("activeDeadlineSeconds") == 0) is stopped
+
+
+NOTHING_TO_ASK_FOR: dict[str, tuple[dict[str, Any], type[Exception]]] = {
+    "there is nothing to do any more": ({"completions": "{{ 0 }}"}, AirflowSkipException),
+    "the DAG was edited, and makes no sense": ({"completions": "{{ 'many' }}"}, AirflowFailException),
+}
+
+
+@pytest.mark.parametrize(("edited", "error"), NOTHING_TO_ASK_FOR.values(), ids=NOTHING_TO_ASK_FOR.keys())
+def test_a_later_try_that_asks_for_nothing_stops_what_an_earlier_one_left(
+    batchjob_cluster: Cluster, edited: dict[str, Any], error: type[Exception]
+) -> None:
+    task, ti, context = task_of(TaskInstance(task_id="work", max_tries=2))
+    deferred(task, context)  # and its try dies, or is cleared
+    later, _, context = task_of(ti.next_try(), **edited)
+
+    with pytest.raises(error):
+        later.execute(context)
+
+    assert is_stopped(batchjob_cluster, ti)
+
+
+def test_it_looks_for_them_where_the_manifest_says(batchjob_cluster: Cluster) -> None:
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "elsewhere"}}
+    batchjob_cluster.reach.ask("POST", "/api/v1/namespaces", namespace)
+    manifest = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"namespace": "elsewhere"},
+        "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "main"}]}}},
+    }
+    task, ti, context = task_of(TaskInstance(task_id="work", max_tries=2), manifest=manifest)
+    deferred(task, context)  # and its try dies
+    later, _, context = task_of(ti.next_try(), manifest=manifest, completions="{{ 'many' }}")
+
+    with pytest.raises(AirflowFailException):
+        later.execute(context)
+
+    assert is_stopped(batchjob_cluster, ti)
+
+
+def test_a_later_try_that_fails_before_it_asks_leaves_the_job_to_the_next(
+    batchjob_cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task, ti, context = task_of(TaskInstance(task_id="work", max_tries=2))
+    deferred(task, context)  # and its try dies
+    later, _, context = task_of(ti.next_try())
+    monkeypatch.setattr("airflow_batchjob.hooks.batchjob.BatchJobHook.settings", broken)
+
+    with pytest.raises(OSError, match="the connection can't be read"):
+        later.execute(context)
+
+    assert not is_stopped(batchjob_cluster, ti)
+
+
+def broken(_hook: Any) -> Any:
+    raise OSError("the connection can't be read")
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_what_is_wrong_is_told_where_no_cluster_answers(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, number: int
+) -> None:
+    connect_to(monkeypatch, tmp_path / "config")
+    asked: list[str] = []
+    monkeypatch.setattr("airflow_batchjob.operators.leaving.connect", lambda _: asked.append("connected"))
+    task, _, context = task_of(TaskInstance(task_id="work", try_number=number), completions="{{ 'many' }}")
+
+    with pytest.raises(AirflowFailException, match="completions"):
+        task.execute(context)
+
+    assert len(asked) == number - 1  # the first try has nothing to look for
 
 
 def jobs_of_run(cluster: Cluster, ti: TaskInstance) -> list[dict[str, Any]]:

@@ -13,6 +13,7 @@ from logging import Logger
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from airflow_batchjob.client.config import ClusterSettings, connect
+from airflow_batchjob.compat import AirflowSkipException
 from airflow_batchjob.core.errors import Problem, SpecError
 from airflow_batchjob.core.event import Order, Verdict
 from airflow_batchjob.core.identity.names import TaskIdentity
@@ -72,15 +73,26 @@ def built(given: BatchJobOperator) -> Built:
     return build(spec, default_name=TaskIdentity("", given.dag_id, "", given.task_id).stem)
 
 
-def begin(given: BatchJobOperator, job: Built, context: Context, runner: Runner) -> Attempt:
-    """Collect what a try needs, before any event loop runs: Airflow is asked synchronously here."""
+def begin(given: BatchJobOperator, context: Context, runner: Runner) -> Attempt:
+    """Collect what a try needs, before any event loop runs: Airflow is asked synchronously here.
+
+    Raises:
+        SpecError: With every problem at once.
+        AirflowSkipException: There is nothing to do.
+    """
+    job = built(given)
+    if job.nothing_to_do:
+        raise AirflowSkipException("completions=0: there is nothing to do")
+    log = logger_of(given)
+    for note in job.notes:
+        log.info("Job: %s", note)
     settings = BatchJobHook(given.kubernetes_conn_id).settings()
     return Attempt(
         task=TaskKey.of(context["ti"]),
         request=request_for(given, job, context),
         settings=settings,
         runner=runner,
-        log=logger_of(given),
+        log=log,
         record=stored_record(context),
     )
 

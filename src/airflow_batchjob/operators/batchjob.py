@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow.sdk import BaseOperator
 
-from airflow_batchjob.compat import AirflowSkipException
 from airflow_batchjob.core.request.spec import NOT_GIVEN, NotGiven
 from airflow_batchjob.hooks.batchjob import DEFAULT_CONNECTION
 from airflow_batchjob.operators import parameters, rendering
@@ -236,12 +235,8 @@ class BatchJobOperator(BaseOperator):
         from airflow_batchjob.operators import leaving, short_jobs
 
         with no_useless_retries():
-            job = trying.built(self)
-            if job.nothing_to_do:
-                raise AirflowSkipException("completions=0: there is nothing to do")
-            for note in job.notes:
-                self.log.info("Job: %s", note)
-            attempt = trying.begin(self, job, context, self._runner)
+            with leaving.nothing_left_of_earlier_tries(self, context):
+                attempt = trying.begin(self, context, self._runner)
             with leaving.nothing_left_behind(self, context, attempt):
                 ended = self._runner.run(trying.submit_job(attempt))
                 if not isinstance(ended, trying.Ended):

@@ -7,7 +7,7 @@ It goes on where somebody will come back for it: a next try, or the triggerer. I
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,12 +17,15 @@ from airflow_batchjob.compat import (
     AirflowSkipException,
     AirflowTaskTimeout,
     TaskDeferralTimeout,
+    incarnation,
 )
 from airflow_batchjob.core.errors import DeadlineError, JobFailedError, SpecError, TaskCutError
 from airflow_batchjob.core.event import Cause
 from airflow_batchjob.core.identity.marks import identity_selector, read_marks
+from airflow_batchjob.core.identity.runs import is_of_another_run
 from airflow_batchjob.core.reading.status import read_status
 from airflow_batchjob.hooks.batchjob import BatchJobHook
+from airflow_batchjob.operators.rendering import namespace_in
 from airflow_batchjob.operators.requesting import holder_of, identity_of
 from airflow_batchjob.operators.running import Runner
 from airflow_batchjob.tasks import ENDED_STATES, TaskKey, logger_of, task_state
@@ -36,6 +39,7 @@ from airflow_batchjob.triggers.killing import (
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
+    from airflow_batchjob.client.config import ClusterSettings
     from airflow_batchjob.core.reading.job import Job
     from airflow_batchjob.operators.attempt import Attempt
     from airflow_batchjob.operators.batchjob import BatchJobOperator
@@ -47,6 +51,23 @@ _TIMED_OUT = "Airflow's execution_timeout has passed"
 
 
 @contextmanager
+def nothing_left_of_earlier_tries(given: BatchJobOperator, context: Context) -> Iterator[None]:
+    """Where a try ends for good before it has asked the cluster: stop what an earlier one left.
+
+    The first try has none, so it asks nobody.
+    """
+    try:
+        yield
+    except (Exception, AirflowTaskTimeout) as error:
+        ti = context["ti"]
+        is_the_end = isinstance(error, SpecError | AirflowSkipException) or _is_last(error, ti)
+        if is_the_end and ti.try_number > 1:
+            leaving = _Leaving(given, context, None, incarnation(context) or "")
+            leaving.stop(_ended(error), Cause.STOPPED, limit_seconds=_UNHURRIED_SECONDS)
+        raise
+
+
+@contextmanager
 def nothing_left_behind(
     given: BatchJobOperator, context: Context, attempt: Attempt | None = None
 ) -> Iterator[None]:
@@ -54,7 +75,8 @@ def nothing_left_behind(
 
     As long as a try is left, the Job goes on: that try attaches to it.
     """
-    leaving = _Leaving(given, context, attempt)
+    known = attempt.request.incarnation if attempt else None
+    leaving = _Leaving(given, context, attempt.settings if attempt else None, known)
     try:
         yield
     except TaskDeferralTimeout as error:
@@ -69,10 +91,8 @@ def nothing_left_behind(
     except (SpecError, JobFailedError, AirflowSkipException):
         raise  # nothing runs
     except Exception as error:
-        is_last = isinstance(error, AirflowFailException) or not getattr(error, "retryable", True)
-        if is_last or context["ti"].try_number > context["ti"].max_tries:
-            words = f"the task failed: {error}"[:300]
-            leaving.stop(words, Cause.STOPPED, limit_seconds=_UNHURRIED_SECONDS)
+        if _is_last(error, context["ti"]):
+            leaving.stop(_ended(error), Cause.STOPPED, limit_seconds=_UNHURRIED_SECONDS)
         raise
 
 
@@ -89,10 +109,21 @@ def leave_if_ended(attempt: Attempt) -> None:
         raise TaskCutError(f"The task was {state} before it could be deferred")
 
 
+def _is_last(error: BaseException, ti: Any) -> bool:
+    is_final = isinstance(error, AirflowFailException) or not getattr(error, "retryable", True)
+    return is_final or bool(ti.try_number > ti.max_tries)
+
+
+def _ended(error: BaseException) -> str:
+    how = "was skipped" if isinstance(error, AirflowSkipException) else "failed"
+    return f"the task {how}: {error}"[:300]
+
+
 class _Leaving(NamedTuple):
     given: BatchJobOperator
     context: Context
-    attempt: Attempt | None  # None where Airflow resumes a task
+    settings: ClusterSettings | None = None  # None: of the operator's connection
+    incarnation: str | None = None  # None where Airflow resumes a task: only what it holds is its own
 
     def stop(self, reason: str, cause: Cause, *, limit_seconds: float = WORKER_SECONDS) -> None:
         """Stop what still runs of this try; never raises."""
@@ -125,8 +156,7 @@ class _Leaving(NamedTuple):
         """Stop the Jobs of this try, as the cluster knows them: a task resumed merely to fail knows none."""
         ti, log = self.context["ti"], logger_of(self.given)
         selector = identity_selector(identity_of(TaskKey.of(ti)).digest)
-        settings = self.attempt.settings if self.attempt else None
-        settings = settings or await BatchJobHook(self.given.kubernetes_conn_id).asettings()
+        settings = self.settings or await BatchJobHook(self.given.kubernetes_conn_id).asettings()
         async with await connect(settings) as client:
             page = await client.list_jobs(self._namespace() or client.namespace, selector)
             for job in page.items:
@@ -144,15 +174,12 @@ class _Leaving(NamedTuple):
 
     def _is_ours(self, job: Job) -> bool:
         """Tell whether this try sees to `job`, or would have, had it come to attach to it."""
-        marks = read_marks(job)
-        if self.attempt is not None and marks.incarnation == self.attempt.request.incarnation:
-            return True
-        return marks.holder == holder_of(self.context["ti"])
+        marks, holder = read_marks(job), holder_of(self.context["ti"])
+        if self.incarnation is None:
+            return marks.holder == holder
+        return not is_of_another_run(marks, incarnation=self.incarnation, holder=holder)
 
     def _namespace(self) -> str | None:
-        from airflow_batchjob.operators.attempt import built
-
-        try:
-            return built(self.given).namespace
-        except SpecError:  # templates may render otherwise now
-            return self.given.namespace
+        given = self.given
+        variables = given.variables if isinstance(given.variables, Mapping) else {}
+        return given.namespace or namespace_in(given.manifest, variables)
