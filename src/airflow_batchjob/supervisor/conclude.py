@@ -26,6 +26,7 @@ from airflow_batchjob.core.reading.causes import causes_text
 from airflow_batchjob.core.reading.pods import Pod
 from airflow_batchjob.core.reading.status import read_status
 from airflow_batchjob.core.telling.log_choice import read_log_choice
+from airflow_batchjob.supervisor.older import outlive_none
 from airflow_batchjob.supervisor.patches import Operation, annotate, if_held, put
 from airflow_batchjob.supervisor.sideways import CONTROLLER_UID
 from airflow_batchjob.supervisor.tails import Tails, gather_tails
@@ -77,8 +78,8 @@ async def conclude(
         log.info("%s: %s", verdict.job, achieved_text(verdict))
     is_reported = await _report(client, order, verdict, log)
     keep(verdict)
-    if is_reported and _may_be_deleted(order, verdict):
-        await _delete(client, verdict, log)
+    if is_reported:
+        await _let_go(client, order, verdict, log)
     return verdict
 
 
@@ -196,6 +197,14 @@ async def _report(client: JobClient, order: Order, verdict: Verdict, log: loggin
         log.warning("%s: the verdict could not be written onto the Job: %s", ref, error)
         return False
     return True
+
+
+async def _let_go(client: JobClient, order: Order, verdict: Verdict, log: logging.Logger) -> None:
+    """Delete the Job if that was asked for, and see before that no older one outlives it."""
+    ttl, deletes = _ttl_seconds(order, verdict), _may_be_deleted(order, verdict)
+    await outlive_none(client, order, verdict, ttl_seconds=ttl, deletes=deletes, log=log)
+    if deletes:
+        await _delete(client, verdict, log)
 
 
 async def _delete(client: JobClient, verdict: Verdict, log: logging.Logger) -> None:
