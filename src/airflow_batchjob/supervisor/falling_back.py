@@ -37,6 +37,7 @@ from airflow_batchjob.supervisor.patches import (
     drop_annotation,
     if_held,
     if_says,
+    if_unchanged,
     is_changed_meanwhile,
     put,
     send_deadline,
@@ -100,8 +101,7 @@ class Leaving:
     async def _suspend(self, step: FallBack, job: Job, also: list[Operation]) -> None:
         mark = UnderWay(doing=FALL_BACK, why=step.why, words=step.words, at=self.now, killed=step.killed)
         operations = [
-            *self._if_held,
-            _if_suspended(suspended=False),
+            *if_unchanged(job),  # or a stop that came in between would be undone
             put("/spec/suspend", value=True),
             annotate(UNDER_WAY, mark.to_text()),
             *also,

@@ -13,6 +13,7 @@ from airflow_batchjob.client.protocol import JobClient
 from airflow_batchjob.core.errors import ApiError, NotFoundError
 from airflow_batchjob.core.event import Cause
 from airflow_batchjob.core.identity.marks import HOLDER, STOP, StopMark, read_marks
+from airflow_batchjob.core.identity.stopped import is_stopped
 from airflow_batchjob.core.reading.job import Job, JobRef
 from airflow_batchjob.core.reading.status import read_status
 from airflow_batchjob.supervisor.patches import (
@@ -84,7 +85,7 @@ async def stop(  # noqa: PLR0913  each says something of its own, and all but tw
             return False
         if read_status(seen).phase.is_final:
             return False
-        if read_marks(seen).stop is not None and seen.spec.active_deadline_seconds == 0:
+        if is_stopped(seen):
             return True
     return False
 

@@ -151,6 +151,20 @@ async def test_a_pause_or_a_resume_in_between_does_not_get_in_the_way() -> None:
 
 
 @virtual_time
+async def test_a_stop_that_a_queue_undid_before_the_job_ended_is_sent_again() -> None:
+    cluster = SmallCluster()
+    ref = await running(cluster, queue="gpu")
+    cluster.slow_to_die = True
+    assert await stopped(cluster, ref)
+    cluster.update(ref.name, conditions=[], succeeded=1)
+    cluster.suspend(ref.name)  # preempted before its controller has seen the stop
+
+    assert await stopped(cluster, ref)
+
+    assert cluster.only()["spec"]["suspend"] is False
+
+
+@virtual_time
 async def test_the_next_try_takes_over_with_the_stop() -> None:
     cluster = SmallCluster()
     ref = await running(cluster)

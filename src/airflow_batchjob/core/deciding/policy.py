@@ -29,6 +29,7 @@ from airflow_batchjob.core.deciding.clocks import (
 from airflow_batchjob.core.deciding.verdict import judge, judge_vanished, taken_over
 from airflow_batchjob.core.event import Cause, Order, Verdict
 from airflow_batchjob.core.identity.marks import Marks, read_marks
+from airflow_batchjob.core.identity.stopped import is_stopped, is_told_to_end
 from airflow_batchjob.core.reading.diagnosis import diagnose
 from airflow_batchjob.core.reading.failing import failing_notes, is_failing
 from airflow_batchjob.core.reading.job import Job
@@ -122,18 +123,27 @@ def decide(look: Look, order: Order, memory: Memory) -> tuple[Decision, Memory]:
         return _move(seen, capacity)
     if phase.is_final:
         return Done(judge(job, order)), memory
-    if _is_leaving(job, phase, marks):
+    if _is_leaving(job, phase):
         return _wait(seen, _leaving_words(job, marks, order))
-    if order.wall_clock_end is not None and look.now >= order.wall_clock_end:
-        return Stop(cause=Cause.EXECUTION_TIMEOUT, words="Airflow's execution_timeout has passed"), memory
-    limit = order.deadline_seconds
-    if limit is not None and active_seconds(seen.timed, order.holder, look.now) >= limit:
-        return Stop(cause=Cause.DEADLINE, words=f"deadline_seconds={limit} of active time has passed"), memory
+    if (stop := _stop_due(seen, marks)) is not None:
+        return stop, memory
     if capacity.under_way is not None:
         return _move(seen, capacity)
     if phase is Phase.SUSPENDED or job.spec.suspend:
         return _wait(seen, _suspended_words(marks))
     return _while_active(seen, capacity, marks.queue)
+
+
+def _stop_due(seen: _Seen, marks: Marks) -> Stop | None:
+    order, now = seen.order, seen.look.now
+    if marks.stop is not None and is_told_to_end(seen.job):  # suspended since then, so that it does not end
+        return Stop(cause=marks.stop.cause, words=marks.stop.words)
+    if order.wall_clock_end is not None and now >= order.wall_clock_end:
+        return Stop(cause=Cause.EXECUTION_TIMEOUT, words="Airflow's execution_timeout has passed")
+    limit = order.deadline_seconds
+    if limit is not None and active_seconds(seen.timed, order.holder, now) >= limit:
+        return Stop(cause=Cause.DEADLINE, words=f"deadline_seconds={limit} of active time has passed")
+    return None
 
 
 def wants_pods(job: Job) -> bool:
@@ -228,15 +238,14 @@ def _wait(seen: _Seen, notes: tuple[Note, ...], *, due_at: float = float("inf"))
         ends.append(look.now + order.deadline_seconds - active_seconds(timed, order.holder, look.now))
     # A clock that is over has led to a stop already, which needs no second look at once.
     look_at = min((end for end in ends if end > look.now), default=float("inf"))
-    leaving = _is_leaving(job, read_status(job).phase, read_marks(job))
+    leaving = _is_leaving(job, read_status(job).phase)
     resend = None if leaving else to_send_again(timed, order, look.now)
     waiting = Wait(notes=saying.now, look_at=look_at, pods_at=due_at, resend=resend)
     return waiting, replace(memory, held=saying.held)
 
 
-def _is_leaving(job: Job, phase: Phase, marks: Marks) -> bool:
-    stopped = marks.stop is not None and job.spec.active_deadline_seconds == 0
-    return stopped or phase is Phase.STOPPING or job.metadata.deletion_timestamp is not None
+def _is_leaving(job: Job, phase: Phase) -> bool:
+    return is_stopped(job) or phase is Phase.STOPPING or job.metadata.deletion_timestamp is not None
 
 
 def _leaving_words(job: Job, marks: Marks, order: Order) -> tuple[Note, ...]:

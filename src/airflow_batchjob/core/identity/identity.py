@@ -34,6 +34,7 @@ from airflow_batchjob.core.identity.resuming import (
     source_of_record,
 )
 from airflow_batchjob.core.identity.runs import is_of_another_run
+from airflow_batchjob.core.identity.stopped import is_stopped
 from airflow_batchjob.core.indexes import IndexSet
 from airflow_batchjob.core.reading.job import Job
 from airflow_batchjob.core.reading.status import Phase, read_status
@@ -159,7 +160,7 @@ def is_ending(job: Job) -> bool:
     if phase.is_final:
         return False
     deleting = job.metadata.deletion_timestamp is not None
-    return deleting or phase is Phase.STOPPING or read_marks(job).stop is not None
+    return deleting or phase is Phase.STOPPING or is_stopped(job)
 
 
 def decide(jobs: Sequence[Job], asked: Asked, record: Record | None = None) -> Decision:
@@ -188,13 +189,12 @@ def decide(jobs: Sequence[Job], asked: Asked, record: Record | None = None) -> D
     changed = changed_fields(marks.digests, asked.digests)
     if marks.rerun is not None and phase.is_final:
         return _rerun(marks.rerun, job, asked, source_of_job(job, jobs, record), changed)
-    if changed:
-        reason = _changed_text(changed)
-        if not phase.is_final:
-            return StopThenNext(job, reason)
-        return SubmitNext(generation=following, because=reason)
     if not phase.is_final:
-        return Attach(job)
+        stopped = "" if marks.stop is None else f"a stop of it has no effect any more ({marks.stop.words})"
+        reason = stopped or _changed_text(changed)
+        return StopThenNext(job, reason) if reason else Attach(job)
+    if changed:
+        return SubmitNext(generation=following, because=_changed_text(changed))
     return _after_end(judge(job, asked), marks, asked, source_of_job(job, jobs, record))
 
 
@@ -290,7 +290,7 @@ def _if_indexed(source: Source, asked: Asked) -> Source | None:
 
 
 def _changed_text(changed: list[str]) -> str:
-    return f"{', '.join(changed)} changed since the earlier Job was submitted"
+    return f"{', '.join(changed)} changed since the earlier Job was submitted" if changed else ""
 
 
 def _total(verdict: Verdict) -> str:

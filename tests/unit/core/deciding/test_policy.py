@@ -63,6 +63,12 @@ CASES: dict[str, tuple[Job | None, Order, tuple[Pod, ...] | None, type | Cause |
         None,
         Cause.EXECUTION_TIMEOUT,
     ),
+    "stopped, and suspended again by a queue before it ended": (
+        job(*suspended(), stop=STOPPED, spec={"activeDeadlineSeconds": 0, "suspend": True}, queue="gpu"),
+        LATE,
+        None,
+        Cause.STOPPED,
+    ),
     "being deleted, and our time is up": (job(deleted_at=NOW), LATE, None, Wait),
     "the wall clock": (job(started_at=STARTED), LATE, None, Cause.EXECUTION_TIMEOUT),
     "the wall clock, suspended": (job(*suspended()), LATE, None, Cause.EXECUTION_TIMEOUT),

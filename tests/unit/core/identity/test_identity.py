@@ -55,6 +55,7 @@ RETRY, CLEARED = asked(), asked(max_tries=4)
 OF_RUN = asked(incarnation="new")
 SAME_TRY = asked(holder="ti/1")
 STOP = {"cause": "stopped", "words": "by hand", "at": NOW}
+ENDS_NOW = {"activeDeadlineSeconds": 0}
 
 # What is there, what is asked, and what to do.
 ROWS: dict[str, tuple[list[Job], Asked, type]] = {
@@ -62,7 +63,18 @@ ROWS: dict[str, tuple[list[Job], Asked, type]] = {
     "being deleted, not yet final": ([job(deleted_at=NOW)], RETRY, WaitUntilGone),
     "ending in failure": ([job(condition("FailureTarget", "FailedIndexes"))], RETRY, WaitUntilGone),
     "ending in success": ([job(condition("SuccessCriteriaMet"))], RETRY, WaitUntilGone),
-    "stopped by us, not yet final": ([job(stop=STOP, active=3)], RETRY, WaitUntilGone),
+    "stopped by us, not yet final": ([job(stop=STOP, active=3, spec=ENDS_NOW)], RETRY, WaitUntilGone),
+    "stopped by us, and suspended by a queue before it ended": (
+        [job(*suspended(), stop=STOP, spec={**ENDS_NOW, "suspend": True}, queue="gpu")],
+        RETRY,
+        StopThenNext,
+    ),
+    "a stop that was undone": ([job(stop=STOP, active=3)], RETRY, StopThenNext),
+    "a stop that was undone, of another incarnation": (
+        [job(stop=STOP, active=3, incarnation="old")],
+        asked(incarnation="new"),
+        RefuseIncarnation,
+    ),
     "ending, of another incarnation": ([job(deleted_at=NOW, incarnation="old")], RETRY, WaitUntilGone),
     "another incarnation, ended": ([job(*complete(), incarnation="old", **DONE)], OF_RUN, SubmitNext),
     "another incarnation, alive": ([job(incarnation="old", active=1)], OF_RUN, RefuseIncarnation),
