@@ -167,6 +167,8 @@ class _Submitting:
             )
 
     async def _create(self, generation: int, source: Source | None = None, because: str = "") -> Order | None:
+        if await self._pods_had_to_go(generation):
+            return None  # much may have changed meanwhile
         self._say_why(generation, source, because)
         manifest = created_manifest(
             self.request, generation, namespace=self.namespace, digests=self.digests, now=self.clock()
@@ -186,6 +188,14 @@ class _Submitting:
             return None
         self.log.info("Job %s submitted (generation %d)", job.ref, generation)
         return await self._ordered(job, source)
+
+    async def _pods_had_to_go(self, generation: int) -> bool:
+        """Wait for what runs of a Job that is gone: the same indexes must not run twice at a time."""
+        may_be_gone = generation > 0 or self.request.try_number > 1 or self.waited or self.record is not None
+        if not may_be_gone:
+            return False
+        dying = Dying(self.client, self.log, self.clock)
+        return await dying.wait_for_pods(self.namespace, self.request.identity.digest, self.jobs)
 
     async def _ordered(self, job: Job, source: Source | None) -> Order | None:
         """Return the order for `job`, which is told first what is done if that is still to come."""

@@ -368,8 +368,10 @@ def _matches(found: Object, selector: str) -> bool:
     if not found:
         return False
     labels = found["metadata"].get("labels", {})
+    parts = [part.split("=", 1) for part in selector.split(",")]
     return all(
-        labels.get(key) == value for key, value in (part.split("=", 1) for part in selector.split(","))
+        labels.get(key[:-1]) != value if key.endswith("!") else labels.get(key) == value
+        for key, value in parts
     )
 
 

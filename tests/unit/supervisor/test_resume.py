@@ -38,13 +38,13 @@ def is_prepared(job: dict[str, Any]) -> bool:
 
 
 @virtual_time
-async def test_three_requests_make_a_job_that_runs_what_is_left() -> None:
+async def test_after_two_looks_three_requests_make_a_job_that_runs_what_is_left() -> None:
     cluster = await half_done()
     cluster.asked.clear()
 
     await ordered(cluster, request(2))
 
-    assert cluster.asked == ["list_jobs", "create_job", "patch_job_status", "patch_job"]
+    assert cluster.asked == ["list_jobs", "list_pods", "create_job", "patch_job_status", "patch_job"]
     assert is_prepared(newest(cluster))
 
 

@@ -307,6 +307,97 @@ async def test_a_job_that_does_not_die_is_an_error_that_names_pods_and_nodes() -
     assert 600 <= clock() - began < 660
 
 
+def left_over(cluster: SmallCluster, order: Order, phase: str = "Running") -> dict[str, Any]:
+    """Return a pod of a Job, with the labels that a Job's pods have."""
+    pod = pod_of(order.job, 0, phase)
+    pod["metadata"]["labels"] |= cluster.job(order.job.name)["metadata"]["labels"]
+    pod["spec"]["nodeName"] = "gpu-7"
+    return pod
+
+
+@virtual_time
+async def test_what_runs_of_a_job_that_is_gone_is_waited_for() -> None:
+    cluster = SmallCluster()
+    first = await ordered(cluster, request(1))
+    cluster.pods = [left_over(cluster, first)]
+    cluster.remove(first.job.name)
+    submitting = asyncio.ensure_future(ordered(cluster, request(2)))
+    await asyncio.sleep(300)
+    assert cluster.names() == []
+
+    cluster.pods[0]["status"]["phase"] = "Failed"
+
+    assert (await submitting).job != first.job
+
+
+@virtual_time
+async def test_it_is_waited_for_where_an_older_generation_is_left_too() -> None:
+    cluster = SmallCluster()
+    await concluded(cluster, request(1), kind="Failed", done="0-1")
+    second = await ordered(cluster, request(2))
+    cluster.pods = [left_over(cluster, second)]
+    cluster.remove(second.job.name)
+    submitting = asyncio.ensure_future(ordered(cluster, request(3)))
+    await asyncio.sleep(300)
+    assert not submitting.done()
+
+    cluster.pods = []
+
+    assert (await submitting).holder == "ti/3"
+
+
+@virtual_time
+async def test_pods_of_a_gone_job_that_do_not_go_are_an_error_that_names_them() -> None:
+    cluster = SmallCluster()
+    first = await ordered(cluster, request(1))
+    cluster.pods = [left_over(cluster, first)]
+    cluster.remove(first.job.name)
+    began = clock()
+
+    with pytest.raises(ApiUnavailableError, match=r"pod-0 on node gpu-7.*delete the Node") as raised:
+        await submitted(cluster, request(2))
+
+    assert raised.value.retryable
+    assert 600 <= clock() - began < 660
+    assert cluster.names() == []
+
+
+@virtual_time
+async def test_pods_that_are_over_are_not_waited_for() -> None:
+    cluster = SmallCluster()
+    first = await ordered(cluster, request(1))
+    cluster.pods = [left_over(cluster, first, phase) for phase in ("Succeeded", "Failed")]
+    cluster.remove(first.job.name)
+    began = clock()
+
+    await ordered(cluster, request(2))
+
+    assert clock() - began < 5
+
+
+@virtual_time
+async def test_without_the_right_to_list_pods_a_start_goes_on_after_one_warning(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    cluster = SmallCluster()
+    first = await ordered(cluster, request(1))
+    cluster.remove(first.job.name)
+    cluster.always_fail = {"list_pods": refused(403)}
+
+    await ordered(cluster, request(2))
+
+    assert caplog.text.count("can't be seen, going on") == 1
+
+
+@virtual_time
+async def test_a_first_try_asks_for_no_pods() -> None:
+    cluster = SmallCluster()
+
+    await ordered(cluster, request(1))
+
+    assert cluster.count("list_pods") == 0
+
+
 @virtual_time
 async def test_a_result_that_was_never_told_is_taken() -> None:
     cluster = SmallCluster()
