@@ -99,6 +99,8 @@ class Losing:
         """Take a pod as it is now."""
         if self._count is None:
             return
+        if not self._count.has_seen_any:
+            self._wake()  # what had to wait until they were seen need not wait longer
         found = loss_of(pod, now=self._clock(), signs=self._count.signs)
         if found is not None and is_suspect(found) and pod.metadata.uid not in self._count.told:
             self._suspects.append(pod)

@@ -49,6 +49,7 @@ class LossCount:
     told: set[str] = field(default_factory=set)  # uids of pods whose loss is counted
     ended: set[str] = field(default_factory=set)
     running: set[str] = field(default_factory=set)
+    has_seen_any: bool = False  # of its pods: until they have been listed, nothing is known of them
 
     @classmethod
     def of(cls, mark: LossMark | None, holder: str, signs: Signs) -> LossCount:
@@ -88,6 +89,7 @@ class LossCount:
         """Take a pod as it is; return its loss if that is new."""
         uid, index = pod.metadata.uid, index_of(pod)
         stage = lifecycle_of(pod)
+        self.has_seen_any = True
         if stage is Lifecycle.RUNNING and not gone:
             self.running.add(uid)
         else:
@@ -118,7 +120,7 @@ class LossCount:
             pressed=_most(self.pressure),
             pressed_words=self.pressure_words,
             ended=len(self.ended),
-            running=len(self.running),
+            running=len(self.running) if self.has_seen_any else None,
         )
 
     @property

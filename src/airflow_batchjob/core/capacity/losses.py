@@ -58,7 +58,7 @@ class Losses:
         pressed: The index that was evicted most often because its node ran low, if any.
         pressed_words: What ran low, in Kubernetes' words.
         ended: Pods that ended otherwise: succeeded or failed.
-        running: Pods that run now.
+        running: Pods that run now; None: none of its pods has been seen so far, running or not.
     """
 
     total: int = 0
@@ -66,7 +66,7 @@ class Losses:
     pressed: Count | None = None
     pressed_words: str = ""
     ended: int = 0
-    running: int = 0
+    running: int | None = 0
 
 
 def kind_of(pod: Pod) -> Kind | None:

@@ -97,7 +97,7 @@ def leave(
     if not plan.fallback:
         cause = Cause.STOCK_OUT if reason.why is Why.STOCK_OUT else Cause.LOSSES
         return GiveUp(cause=cause, words=reason.words)
-    running = losses.running if losses is not None else job.status.active
+    running = _running(job, losses)
     if running > plan.max_running:
         words = (
             f"{reason.words}: what is left moves to on-demand once no more than {plan.max_running:,} pods "
@@ -133,6 +133,13 @@ def last_try_words(order_try: int) -> str:
 def is_last_of_several(try_number: int, max_tries: int) -> bool:
     """Tell whether this is the last try, and not the only one."""
     return try_number > 1 and max_tries < try_number
+
+
+def _running(job: Job, losses: Losses | None) -> int:
+    """Return how many pods may be running: what is seen of them may be behind what the Job counts."""
+    if losses is None or losses.running is None:
+        return job.status.active
+    return max(losses.running, job.status.ready or 0)
 
 
 def _reason(plan: Plan, order: Order, losses: Losses | None, short: Shortage | None) -> Reason | None:

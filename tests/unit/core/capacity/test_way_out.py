@@ -133,6 +133,27 @@ def test_whatever_the_reason_healthy_pods_go_on(reason: Any) -> None:
     assert allowed.killed == 1
 
 
+LAST = order(try_number=3, max_tries=2)
+RUNNING: dict[str, tuple[Job, Losses | None, int]] = {
+    "none of its pods has been seen yet": (job(active=4), Losses(running=None), 4),
+    "what is seen is behind what the Job counts": (job(active=4, ready=3), Losses(running=1), 3),
+    "what the Job counts is behind what is seen": (job(active=4, ready=1), Losses(running=3), 3),
+    "pods can't be read": (job(active=4), None, 4),
+    "all are seen, and none has a machine": (job(active=4), Losses(running=0), 0),
+    "it has none": (job(), Losses(running=None), 0),
+}
+
+
+@pytest.mark.parametrize(("seen", "losses", "want"), RUNNING.values(), ids=RUNNING.keys())
+def test_a_pod_that_may_be_running_is_not_killed(seen: Job, losses: Losses | None, want: int) -> None:
+    waits = leave(seen, CapacityMarks(plan=plan(max_running=want - 1)), LAST, losses, None)
+    moves = leave(seen, CapacityMarks(plan=plan(max_running=want)), LAST, losses, None)
+
+    assert isinstance(waits, Note)
+    assert isinstance(moves, FallBack)
+    assert moves.killed == want
+
+
 @pytest.mark.parametrize("reason", LEAVES.values(), ids=LEAVES.keys())
 def test_a_job_of_a_queue_stays_and_says_so(reason: Any) -> None:
     policy, asked, losses, short, _, words = reason
