@@ -21,7 +21,7 @@ from airflow_batchjob.core.identity.marks import OURS, identity_selector, read_m
 from airflow_batchjob.core.reading.job import Job
 from airflow_batchjob.core.reading.status import read_status
 from airflow_batchjob.supervisor.observe import newest
-from airflow_batchjob.supervisor.pace import DEFAULT_PACE, Pace
+from airflow_batchjob.supervisor.pace import DEFAULT_PACE, Pace, is_refusal
 from airflow_batchjob.supervisor.watch import Subscription, subscribe
 
 _OUTAGE_FAILURES = 4  # read methods of a client have tried again themselves before they raise
@@ -85,20 +85,23 @@ class Sight:
 async def looks(sight: Sight, *, log: logging.Logger) -> AsyncGenerator[Sequence[Job], None]:
     """Yield the target's Jobs again and again: at each change, and once in a while without one.
 
-    An outage is waited out.
+    An outage is waited out, and a refusal for a while once the API has let us in.
 
     Raises:
         ApiError: The API refuses to be asked.
     """
+    now, let_in_at = asyncio.get_running_loop().time, float("-inf")
     while True:
         try:
             jobs = await sight.read()
         except ApiError as error:
-            if not error.retryable:
+            may_pass = is_refusal(error) and now() < let_in_at + sight.pace.patience_seconds
+            if not (error.retryable or may_pass):
                 raise
             log.warning("The API does not answer, waiting for it: %s", error)
             await asyncio.sleep(sight.pace.outage_delay_seconds(_OUTAGE_FAILURES, error))
             continue
+        let_in_at = now()
         yield jobs
         job = newest(jobs)
         if job is None or read_status(job).phase.is_final or read_marks(job).managed_by != OURS:

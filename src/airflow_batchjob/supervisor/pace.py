@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from airflow_batchjob.core.errors import ApiError, ApiUnavailableError
+from airflow_batchjob.core.errors import ApiError, ApiRefusedError, ApiUnavailableError
+
+_REFUSALS = frozenset({401, 403})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +25,7 @@ class Pace:
         most_events_seconds: The longest time between two askings.
         progress_seconds: Between progress lines.
         refusal_seconds: So long must a refusal last that comes after the API has let us in.
+        refused_again_seconds: After a refusal that lasts, before what was forbidden is tried again.
         longest_outage_seconds: The longest pause between attempts while the API does not answer.
     """
 
@@ -37,7 +40,13 @@ class Pace:
     most_events_seconds: float = 600.0
     progress_seconds: float = 30.0
     refusal_seconds: float = 120.0
+    refused_again_seconds: float = 600.0
     longest_outage_seconds: float = 30.0
+
+    @property
+    def patience_seconds(self) -> float:
+        """For how long after it has let us in a refusal may still be one that passes."""
+        return self.full_read_seconds + self.refusal_seconds
 
     def outage_delay_seconds(self, failures: int, error: ApiError) -> float:
         """Return the pause after so many failures in a row: doubling, never sooner than was asked."""
@@ -50,3 +59,8 @@ class Pace:
 
 
 DEFAULT_PACE = Pace()
+
+
+def is_refusal(error: ApiError) -> bool:
+    """Tell whether the API did not let us: credentials are renewed and rights given while we run."""
+    return isinstance(error, ApiRefusedError) and error.code in _REFUSALS

@@ -18,7 +18,7 @@ from airflow_batchjob.core.errors import ApiError, ApiRefusedError, ExpiredError
 from airflow_batchjob.core.identity.marks import SELECTOR
 from airflow_batchjob.core.reading.job import JobRef
 from airflow_batchjob.core.reading.pods import Pod
-from airflow_batchjob.supervisor.pace import Pace
+from airflow_batchjob.supervisor.pace import Pace, is_refusal
 
 CONTROLLER_UID = "batch.kubernetes.io/controller-uid"
 """Label of pods: their Job's uid."""
@@ -47,7 +47,9 @@ class PodWatch:
         self._watchers: dict[str, set[Watcher]] = {}  # by the uid of their Job
         self._task: asyncio.Task[None] | None = None
         self._catching_up: set[asyncio.Task[None]] = set()
-        self._may_watch = True
+        self._let_in_at = float("-inf")  # on the loop's clock, as `_watch_again_at`
+        self._watch_again_at = float("-inf")
+        self._told_of_refusal = False
         self._known: dict[str, Pod] = {}  # by uid, so that a list shows what has gone
 
     def add(self, uid: str, watcher: Watcher) -> None:
@@ -92,13 +94,21 @@ class PodWatch:
             except ExpiredError:
                 await asyncio.sleep(self._pace.after_end_seconds * _jitter())
             except ApiError as error:
-                if not error.retryable:
+                if not (error.retryable or self._may_pass(error)):
                     raise
                 failures += 1
                 await asyncio.sleep(self._pace.outage_delay_seconds(failures, error) * _jitter())
 
+    def _may_pass(self, error: ApiError) -> bool:
+        """Tell whether a refusal may be over soon: it has let us in before."""
+        return (
+            is_refusal(error)
+            and asyncio.get_running_loop().time() < self._let_in_at + self._pace.patience_seconds
+        )
+
     async def _list(self) -> str:
         page = await self._client.list_pods(self._namespace, POD_SELECTOR)
+        self._let_in_at = asyncio.get_running_loop().time()
         there = {pod.metadata.uid: pod for pod in page.items}
         before, self._known = self._known, there
         for uid, pod in before.items():
@@ -113,7 +123,7 @@ class PodWatch:
         loop = asyncio.get_running_loop()
         due = loop.time() + self._pace.full_read_seconds
         while loop.time() < due:
-            if not self._may_watch:
+            if loop.time() < self._watch_again_at:
                 await asyncio.sleep(self._pace.list_seconds * _jitter())
                 return
             try:
@@ -121,10 +131,15 @@ class PodWatch:
             except ApiRefusedError as error:
                 if error.code != 403:
                     raise
-                self._may_watch = False
-                logging.getLogger(__name__).warning("Pods can't be watched, so they are listed: %s", error)
+                self._watch_again_at = loop.time() + self._pace.refused_again_seconds
+                self._say_refusal(error)
                 continue
             await asyncio.sleep(self._pace.after_end_seconds * _jitter())
+
+    def _say_refusal(self, error: ApiError) -> None:
+        if not self._told_of_refusal:
+            self._told_of_refusal = True
+            logging.getLogger(__name__).warning("Pods can't be watched, so they are listed: %s", error)
 
     async def _stream(self, version: str) -> str:
         stream: Any = self._client.watch_pods(self._namespace, POD_SELECTOR, version)

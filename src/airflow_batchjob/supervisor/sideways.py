@@ -1,7 +1,7 @@
 """Looks beside the Job: its pods, its events, their logs. Best effort, and never the verdict's business.
 
 Pods are listed only while they can say more than the Job does, and the more there are, the less
-often. What is forbidden is said once and not tried again.
+often. What is forbidden is said once, and tried again now and then.
 """
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ class Sideways:
         self._client, self._order, self._log, self._pace = client, order, log, pace
         self._choice = read_log_choice(order.logs, order.completions)
         self._follower = LogFollower(client, self._choice, log, containers=order.log_containers)
-        self._forbidden: set[str] = set()
+        self._forbidden_until: dict[str, float] = {}  # on the loop's clock, as all times here
         self._pods: tuple[Pod, ...] | None = None
         self._counts: tuple[int, ...] = ()  # of the Job, when its pods were listed last
         self._pause = pace.pods_seconds
-        self._pods_due = 0.0  # on the loop's clock, as all times here
+        self._pods_due = 0.0
         self._events_due: float | None = None
         self._events_pause = pace.events_seconds
         self._wake = wake
@@ -83,9 +83,9 @@ class Sideways:
         """Return how long nothing need be looked at, unless the Job changes."""
         if job is None:
             return float("inf")
-        due = [float("inf") if self._events_due is None else self._events_due]
+        due = [float("inf") if self._events_due is None else self._due("events", self._events_due)]
         if self._wants_pods(job):
-            due.append(self._pods_due)
+            due.append(self._due("pods", self._pods_due))
         return max(0.0, min(min(due) - _now(), self.losing.due_in_seconds()))
 
     def need_pods_in(self, seconds: float) -> None:
@@ -99,7 +99,7 @@ class Sideways:
             if _counts_of(job) != self._counts:
                 self._pause = self._pace.pods_delay_seconds(job.status.active)
                 self._pods_due = min(self._pods_due, _now() + self._pause)
-            if _now() >= self._pods_due:
+            if _now() >= self._due("pods", self._pods_due):
                 await self._beside("pods", self._list_pods(job))
         if self._events_are_due(job):
             await self._beside("events", self._list_events(job))
@@ -143,7 +143,7 @@ class Sideways:
 
     async def _finish_logs(self, verdict: Verdict) -> None:
         pods: tuple[Pod, ...] = ()
-        if "pods" not in self._forbidden:
+        if _now() >= self._due("pods"):
             ref = verdict.job
             try:
                 pods = (await self._client.list_pods(ref.namespace, f"{CONTROLLER_UID}={ref.uid}")).items
@@ -152,7 +152,7 @@ class Sideways:
         await self._follower.finish(pods)
 
     def _wants_pods(self, job: Job) -> bool:
-        if "pods" in self._forbidden or read_status(job).phase.is_final:
+        if read_status(job).phase.is_final:
             return False
         # New pods to follow, and the ends of old ones, show in the Job's counts.
         news = self._choice.follows_any and _counts_of(job) != self._counts
@@ -179,12 +179,12 @@ class Sideways:
         return self._starting.metadata.uid if self._starting and self._wants_pods(job) else None
 
     def _events_are_due(self, job: Job) -> bool:
-        if "events" in self._forbidden or self._events_tell_of(job) is None:
+        if self._events_tell_of(job) is None:
             self._events_due, self._events_pause, self.events = None, self._pace.events_seconds, ()
             return False
         if self._events_due is None:
             self._events_due = _now() + self._events_pause
-        return _now() >= self._events_due
+        return _now() >= self._due("events", self._events_due)
 
     async def _list_events(self, job: Job) -> None:
         self._events_due = _now() + self._events_pause
@@ -195,10 +195,17 @@ class Sideways:
         except ApiError as error:
             self._give_up("events", error)
 
+    def _due(self, what: str, due: float = 0.0) -> float:
+        """Return when something is to be asked for that is due then: later, where that is forbidden."""
+        return max(due, self._forbidden_until.get(what, 0.0))
+
     def _give_up(self, what: str, error: ApiError) -> None:
         """Say once what is forbidden; what merely fails is tried again when it is due."""
-        if isinstance(error, ApiRefusedError):
-            self._forbidden.add(what)
+        if not isinstance(error, ApiRefusedError):
+            return
+        is_news = what not in self._forbidden_until
+        self._forbidden_until[what] = _now() + self._pace.refused_again_seconds
+        if is_news:
             self._log.warning(
                 "%s can't be read, so troubles with them go unsaid; the verdict needs none: %s", what, error
             )

@@ -29,7 +29,7 @@ from airflow_batchjob.core.telling.notes import Note
 from airflow_batchjob.core.telling.progress import Progress
 from airflow_batchjob.supervisor.falling_back import Leaving
 from airflow_batchjob.supervisor.losing import Losing
-from airflow_batchjob.supervisor.pace import DEFAULT_PACE, Pace
+from airflow_batchjob.supervisor.pace import DEFAULT_PACE, Pace, is_refusal
 from airflow_batchjob.supervisor.patches import if_unchanged, is_changed_meanwhile, send_deadline
 from airflow_batchjob.supervisor.sideways import Sideways
 from airflow_batchjob.supervisor.stopping import stop
@@ -66,7 +66,8 @@ async def supervise(
         How it ended. Of a newer generation of this holder, if the Job made way for one.
 
     Raises:
-        ApiRefusedError: The API does not let us read Jobs (401, 403). Outages are waited out.
+        ApiRefusedError: The API does not let us (401, 403). Outages are waited out, and a refusal for
+            two minutes once it has let us in.
     """
     while True:
         one = _Supervisor(client=client, order=order, log=log, clock=clock, pace=pace, show=show)
@@ -90,6 +91,7 @@ class _Supervisor:
     memory: Memory = field(default_factory=Memory)
     progress: Progress = field(default_factory=Progress)
     told_of_refusal: bool = False
+    refused_at: float | None = None  # since when the API has not let us, in epoch seconds
     out_of_sight: bool = False  # the watch has lost it: it is gone, or not marked as ours any more
 
     async def run(self) -> Verdict | Order:
@@ -108,12 +110,20 @@ class _Supervisor:
 
     async def _step_or_wait(self, seen: Seen | None, view: Subscription, side: Sideways) -> Step:
         try:
-            return await self._step(seen, view, side)
+            step = await self._step(seen, view, side)
         except ApiError as error:
-            if not error.retryable:
+            if not error.retryable and not self._may_pass(error):
                 raise
-            self.log.warning("The API does not answer, trying again: %s", error)
+            does = "does not let us" if is_refusal(error) else "does not answer"
+            self.log.warning("The API %s, trying again: %s", does, error)
             return self.pace.outage_delay_seconds(4, error)
+        self.refused_at = None
+        return step
+
+    def _may_pass(self, error: ApiError) -> bool:
+        """Tell whether a refusal may be over soon: the watch has let us in before."""
+        self.refused_at = self.clock() if self.refused_at is None else self.refused_at
+        return is_refusal(error) and self.clock() < self.refused_at + self.pace.refusal_seconds
 
     async def _step(self, seen: Seen | None, view: Subscription, side: Sideways) -> Step:
         """Take one look and act on it."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -23,7 +22,7 @@ from airflow_batchjob.core.errors import (
 )
 from airflow_batchjob.core.identity.marks import SELECTOR
 from airflow_batchjob.core.reading.job import Job, JobRef
-from airflow_batchjob.supervisor.pace import DEFAULT_PACE, Pace
+from airflow_batchjob.supervisor.pace import DEFAULT_PACE, Pace, is_refusal
 from airflow_batchjob.supervisor.view import Seen, Subscription
 
 __all__ = ["JobWatch", "Seen", "Subscription", "subscribe"]
@@ -32,8 +31,6 @@ _Key = tuple[int, str]
 _WATCHES: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[_Key, JobWatch]] = WeakKeyDictionary()
 
 _FEW = 2  # that many late joiners are read one by one, more by one list
-_REFUSALS = frozenset({401, 403})
-_WATCH_AGAIN_SECONDS = 600.0
 _CUTS_OF_NO_MATTER = 2  # so many cut watches in a row are no trouble yet: supervisors needn't hear of them
 
 
@@ -54,9 +51,9 @@ class JobWatch:
     def join(self, subscription: Subscription) -> None:
         self._subscriptions.setdefault(subscription.ref.uid, set()).add(subscription)
         if self._task is None:
-            self._task = asyncio.ensure_future(self._guarded(self._list_and_watch))
+            self._task = asyncio.ensure_future(self._guarded())
         elif self._catching_up is None:
-            self._catching_up = asyncio.ensure_future(self._guarded(self._catch_up))
+            self._catching_up = asyncio.ensure_future(self._catch_up())
 
     async def leave(self, subscription: Subscription) -> None:
         of_this_job = self._subscriptions.get(subscription.ref.uid, set())
@@ -81,9 +78,9 @@ class JobWatch:
             for subscription in self._all():
                 subscription.alert()
 
-    async def _guarded(self, work: Callable[[], Awaitable[None]]) -> None:
+    async def _guarded(self) -> None:
         try:
-            await work()
+            await self._list_and_watch()
         except Exception as error:  # noqa: BLE001  every supervisor hears of it, none waits for ever
             _forget(self)
             for subscription in self._all():
@@ -108,9 +105,10 @@ class JobWatch:
 
     def _check_passes(self, error: ApiError) -> None:
         """Raise what waiting can't mend. Who was let in before is not turned away by one refusal."""
-        refused = isinstance(error, ApiRefusedError) and error.code in _REFUSALS
-        patience = self._pace.full_read_seconds + self._pace.refusal_seconds
-        if refused and asyncio.get_running_loop().time() < self._let_in_at + patience:
+        if (
+            is_refusal(error)
+            and asyncio.get_running_loop().time() < self._let_in_at + self._pace.patience_seconds
+        ):
             return
         if not error.retryable:
             raise error
@@ -175,7 +173,7 @@ class JobWatch:
 
     def _refuse(self, error: ApiError) -> None:
         # Rights may be given while we run: now and then it is tried again.
-        self._watch_again_at = asyncio.get_running_loop().time() + _WATCH_AGAIN_SECONDS
+        self._watch_again_at = asyncio.get_running_loop().time() + self._pace.refused_again_seconds
         if self.refusal is not None:
             return
         self.refusal = error
@@ -202,23 +200,34 @@ class JobWatch:
                 subscription.deliver(job)
 
     async def _catch_up(self) -> None:
-        """Give late joiners their first object: a few are read alone, many by one list."""
+        """Give late joiners their first object. What can't be mended is their trouble alone."""
         try:
-            await asyncio.sleep(self._pace.joining_seconds)
-            while waiting := [one for one in self._all() if one.seen is None]:
-                try:
-                    if not self._version:  # the first list is under way
-                        await asyncio.sleep(self._pace.joining_seconds)
-                    elif len(waiting) > _FEW:
-                        await self._list_for(waiting)
-                    else:
-                        await self._read_each(waiting)
-                except ApiError as error:
-                    if not error.retryable:
-                        raise
-                    await asyncio.sleep(self._pace.outage_delay_seconds(1, error) * _jitter())
+            await self._bring_first()
+        except Exception as error:  # noqa: BLE001  none of them waits for ever
+            for subscription in self._waiting():
+                subscription.fail(error)
         finally:
             self._catching_up = None
+
+    async def _bring_first(self) -> None:
+        """Read a few alone, many by one list; by a list, too, where Jobs can't be read alone."""
+        failures = 0
+        await asyncio.sleep(self._pace.joining_seconds)
+        while waiting := self._waiting():
+            try:
+                if not self._version:  # the first list is under way
+                    await asyncio.sleep(self._pace.joining_seconds)
+                elif failures or len(waiting) > _FEW:
+                    await self._list_for(waiting)
+                else:
+                    await self._read_each(waiting)
+            except ApiError as error:
+                failures += 1
+                self._check_passes(error)
+                await self._pause(failures, error)
+
+    def _waiting(self) -> list[Subscription]:
+        return [one for one in self._all() if one.seen is None and one.error is None]
 
     async def _read_each(self, waiting: list[Subscription]) -> None:
         for subscription in waiting:

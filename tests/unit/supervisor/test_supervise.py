@@ -619,6 +619,41 @@ async def test_forbidden_jobs_are_an_error() -> None:
 
 
 @virtual_time
+async def test_a_refusal_that_passes_delays_a_stop_and_no_more() -> None:
+    at = await scene(deadline_seconds=600)
+    at.cluster.start(at.name, active=2)
+    at.cluster.fail = {"patch_job": [refused(403), refused(401)]}
+
+    verdict = await soon(at.watched(), within_seconds=700)
+
+    assert verdict.cause is Cause.DEADLINE
+
+
+@virtual_time
+async def test_a_refusal_that_lasts_is_an_error() -> None:
+    at = await scene(deadline_seconds=600)
+    at.cluster.start(at.name, active=2)
+    at.cluster.always_fail = {"patch_job": refused(403)}
+    began = clock()
+
+    with pytest.raises(ApiRefusedError):
+        await soon(at.watched(), within_seconds=1_000)
+
+    assert clock() - began == pytest.approx(720, abs=20)
+
+
+@virtual_time
+async def test_pods_that_were_forbidden_for_a_while_are_looked_at_again() -> None:
+    at = await scene(pending_seconds=900)
+    at.cluster.fail = {"list_pods": [refused(403)]}
+    watched = await starved(at)
+
+    verdict = await soon(watched, within_seconds=3_000)
+
+    assert verdict.cause is Cause.STOCK_OUT
+
+
+@virtual_time
 async def test_two_supervisors_of_one_job_do_no_harm() -> None:
     at = await scene(deadline_seconds=100)
     at.cluster.start(at.name)

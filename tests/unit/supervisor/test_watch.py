@@ -194,6 +194,48 @@ async def test_forbidden_lists_reach_every_supervisor_and_the_next_one_tries_aga
     assert not (await ends(cluster, refs[0])).gone
 
 
+LATE = {
+    "a refusal that passes": {"fail": {"get_job": [refused(403)]}},
+    "credentials that are renewed": {"fail": {"get_job": [refused(401)], "list_jobs": [refused(401)] * 3}},
+    "Jobs may be listed, and none read alone": {"always_fail": {"get_job": refused(403)}},
+}
+
+
+@pytest.mark.parametrize("trouble", LATE.values(), ids=LATE.keys())
+@virtual_time
+async def test_what_a_late_joiner_is_refused_passes_or_is_got_round(trouble: dict[str, Any]) -> None:
+    cluster = SmallCluster()
+    refs = [job_in(cluster, name) for name in ("early", "late")]
+    early = begun(ends(cluster, refs[0]))
+    await asyncio.sleep(60)
+    vars(cluster).update(trouble)
+    async with subscribe(cluster, refs[1]) as view:
+        seen = await view.next(30)
+        assert seen is not None
+        assert seen.job is not None
+    assert cluster.count("list_jobs") < 7
+    assert not early.done()
+
+    cluster.end("early")
+
+    assert not (await early).gone
+
+
+@virtual_time
+async def test_what_can_not_be_mended_is_the_late_joiners_trouble_alone() -> None:
+    cluster = SmallCluster()
+    refs = [job_in(cluster, name) for name in ("early", "late")]
+    early = begun(ends(cluster, refs[0]))
+    await asyncio.sleep(60)
+    cluster.fail = {"get_job": [refused(400, "BadRequest")]}
+
+    with pytest.raises(ApiRefusedError):
+        await ends(cluster, refs[1])
+
+    cluster.end("early")
+    assert not (await early).gone
+
+
 @virtual_time
 async def test_after_the_last_has_left_nothing_is_asked() -> None:
     cluster = SmallCluster()
