@@ -70,7 +70,7 @@ class LossCount:
             seen=seen,
             totals=totals,
             pressure=Counter(from_ranges(mark.pressure)),
-            seconds={int(index): ran for index, ran in mark.seconds.items() if index.isdigit()},
+            seconds=mark.seconds_by_index,
             lost_seconds=mark.lost_seconds,
         )
 

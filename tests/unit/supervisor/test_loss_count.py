@@ -126,6 +126,13 @@ def test_another_process_goes_on_where_this_one_was() -> None:
     assert second.snapshot().worst == Count(index=3, losses=3)
 
 
+def test_what_somebody_wrote_into_the_mark_is_left_out() -> None:
+    edited = LossMark(holder="h", counts={"²": "3", "1": "4"}, seconds={"²": 1.0, "abc": 2.0, "4": 3.0})
+
+    assert counting(edited).mark.seconds == {"4": 3.0}
+    assert counting(edited).snapshot().worst == Count(index=4, losses=1)
+
+
 def test_another_try_begins_at_nothing_on_a_living_job() -> None:
     first = counting()
     for one in (lost(3, 0), lost(3, 1)):

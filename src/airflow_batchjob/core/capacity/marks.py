@@ -5,6 +5,7 @@ Each is small, whole in itself and read by whoever comes later, in whatever proc
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
@@ -14,6 +15,7 @@ import msgspec
 
 from airflow_batchjob.core.capacity.capacity import Kind, Signs
 from airflow_batchjob.core.capacity.profiles import KNOWN_SIGNS
+from airflow_batchjob.core.digits import digits
 from airflow_batchjob.core.identity.marks import PREFIX, UNDER_WAY
 from airflow_batchjob.core.indexes import IndexSet
 from airflow_batchjob.core.reading.job import Job
@@ -29,6 +31,8 @@ FOLLOW_UP = "follow-up"
 
 _OURS = frozenset({FALL_BACK, FOLLOW_UP})
 _MOST_INDEXES = 1_000_000  # no Job has more; anyone may have edited the text
+# As `str` writes a fraction.
+_RATE = re.compile(r"([0-9]{1,40})(?:/([0-9]{1,40}))?")
 
 MarkT = TypeVar("MarkT")
 
@@ -86,8 +90,10 @@ class Plan(_Mark, frozen=True):
 
     @property
     def rate(self) -> Fraction | None:
-        """`max_loss_rate` as a number."""
-        return None if self.max_loss_rate is None else Fraction(self.max_loss_rate)
+        """`max_loss_rate` as a number; None where it is no part of a whole."""
+        found = _RATE.fullmatch(self.max_loss_rate or "")
+        parts, whole = (int(found[1]), int(found[2] or 1)) if found else (0, 0)
+        return Fraction(parts, whole) if 0 < whole >= parts else None
 
     @classmethod
     def from_text(cls, text: str) -> Plan | None:
@@ -129,6 +135,12 @@ class LossMark(_Mark, frozen=True):
     def total(self) -> int:
         """How many pods were lost."""
         return sum(from_ranges(self.counts).values())
+
+    @property
+    def seconds_by_index(self) -> dict[int, float]:
+        """`seconds` by the indexes themselves; what is no index counts as absent."""
+        by_index = ((digits(index), ran) for index, ran in self.seconds.items())
+        return {index: ran for index, ran in by_index if index is not None}
 
     def of_a_new_job(self) -> LossMark:
         """Return the mark of a Job that goes on with the same try: Kubernetes counts nothing there yet."""
@@ -203,8 +215,9 @@ def from_ranges(ranges: dict[str, str]) -> dict[int, int]:
     counts: dict[int, int] = {}
     for count, text in ranges.items():
         indexes = IndexSet.parse(text)
-        if count.isascii() and count.isdigit() and indexes.count <= _MOST_INDEXES:
-            counts |= dict.fromkeys(indexes, int(count))
+        number = digits(count)
+        if number is not None and indexes.count <= _MOST_INDEXES:
+            counts |= dict.fromkeys(indexes, number)
     return counts
 
 

@@ -27,7 +27,7 @@ def per_index(pods: Iterable[Pod], losses: LossMark | None, now: float) -> dict[
         indexes. `seconds`: by index, over all its pods that are known; absent above `MOST_SECONDS` indexes.
     """
     lost = from_ranges(losses.counts) if losses is not None else {}
-    seconds = {int(index): ran for index, ran in losses.seconds.items()} if losses is not None else {}
+    seconds = losses.seconds_by_index if losses is not None else {}
     attempts: dict[int, int] = {}
     newest: dict[int, Pod] = {}
     for pod in pods:

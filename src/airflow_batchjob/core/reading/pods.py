@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from airflow_batchjob.core.digits import digits
 from airflow_batchjob.core.reading.job import Condition, Metadata, Read
 
 INDEX_KEY = "batch.kubernetes.io/job-completion-index"
@@ -138,7 +139,7 @@ class Lifecycle(str, Enum):
 def index_of(pod: Pod) -> int | None:
     """Return the completion index of `pod`; None where its Job is not indexed."""
     text = pod.metadata.annotations.get(INDEX_KEY) or pod.metadata.labels.get(INDEX_KEY) or ""
-    return int(text) if text.isascii() and text.isdigit() else None
+    return digits(text)
 
 
 def lifecycle_of(pod: Pod) -> Lifecycle:
@@ -170,5 +171,4 @@ def losses_before(pod: Pod) -> int:
 
 
 def _count(pod: Pod, key: str) -> int:
-    text = pod.metadata.annotations.get(key, "")
-    return int(text) if text.isascii() and text.isdigit() else 0
+    return digits(pod.metadata.annotations.get(key, "")) or 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import msgspec
@@ -223,7 +224,31 @@ def test_counts_are_written_as_ranges() -> None:
 
     assert to_ranges(counts) == {"3": "7", "1": "0-2"}
     assert from_ranges(to_ranges(counts)) == {0: 1, 1: 1, 2: 1, 7: 3}
-    assert from_ranges({"many": "1", "2": "5", "1": "0-2147483646"}) == {5: 2}
+    assert from_ranges({"many": "1", "2": "5", "1": "0-2147483646", "9" * 5_000: "4"}) == {5: 2}
+
+
+RATES = {
+    "a part": ("1/5", Fraction(1, 5)),
+    "nothing": ("0", Fraction(0)),
+    "all": ("1", Fraction(1)),
+    "no limit": (None, None),
+    "a word": ("abc", None),
+    "a part of nothing": ("1/0", None),
+    "nothing of nothing": ("0/0", None),
+    "more than all": ("3/2", None),
+    "below nothing": ("-1/5", None),
+    "a number that takes for ever": ("1e999999999", None),
+    "more digits than Python reads": ("1" * 5_000, None),
+}
+
+
+@pytest.mark.parametrize(("text", "want"), RATES.values(), ids=RATES.keys())
+def test_a_rate_that_makes_no_sense_is_no_limit(text: str | None, want: Fraction | None) -> None:
+    written = plan(max_loss_rate=text)
+
+    assert written.rate == want
+    if want is None:
+        assert leave(job(), CapacityMarks(plan=written), order(), Losses(total=3, ended=9), None) is None
 
 
 def test_marks_survive_their_text() -> None:

@@ -63,3 +63,9 @@ def test_an_index_whose_pods_are_gone_still_counts_its_losses() -> None:
     assert per_index([], mark, NOW) == {
         "attempts": {"2": "7"}, "losses": {"1": "7"}, "capacity": {}, "seconds": {"7": 3.0},
     }  # fmt: skip
+
+
+def test_what_somebody_wrote_in_place_of_an_index_is_left_out() -> None:
+    mark = LossMark(holder="h", seconds={"abc": 1.0, "²": 2.0, "1" * 5_000: 3.0, "7": 4.0})
+
+    assert per_index([], mark, NOW)["seconds"] == {"7": 4.0}

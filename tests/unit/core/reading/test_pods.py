@@ -64,6 +64,7 @@ INDEXES = {
     "not a number": (marked({INDEX_KEY: "x"}), None),
     "negative": (marked({INDEX_KEY: "-1"}), None),
     "digits of another script": (marked({INDEX_KEY: "٣"}), None),
+    "more digits than Python reads": (marked({INDEX_KEY: "1" * 5_000}), None),
 }
 
 
@@ -77,6 +78,13 @@ def test_earlier_failures_and_losses_are_counted_by_the_controller() -> None:
 
     assert (failures_before(replaced), losses_before(replaced)) == (2, 1)
     assert (failures_before(marked({})), losses_before(marked({}))) == (0, 0)
+
+
+@pytest.mark.parametrize("text", ["many", "²", "-1", "1" * 5_000])
+def test_a_count_that_makes_no_sense_is_none(text: str) -> None:
+    edited = marked({FAILURE_COUNT_KEY: text, IGNORED_FAILURE_COUNT_KEY: text})
+
+    assert (failures_before(edited), losses_before(edited)) == (0, 0)
 
 
 def test_only_what_is_declared_is_read() -> None:
