@@ -202,6 +202,19 @@ async def test_lists_that_an_event_had_no_room_for_are_read_again() -> None:
 
 
 @virtual_time
+async def test_what_was_done_is_remembered_although_the_job_went_before_a_worker_came() -> None:
+    cluster = SmallCluster()
+    order, verdict = await ended(cluster, met=False, completions=3_000)
+    cluster.remove(order.job.name)
+    remembered: list[Verdict] = []
+
+    await conclude(cluster, order, for_event(verdict), log=LOG, remember=remembered.append)
+
+    assert verdict.succeeded_indexes
+    assert [kept.succeeded_indexes for kept in remembered] == [verdict.succeeded_indexes]
+
+
+@virtual_time
 async def test_concluding_twice_is_concluding_once() -> None:
     cluster = SmallCluster()
     order, verdict = await ended(cluster, met=True)

@@ -6,6 +6,7 @@ import importlib
 import json
 from typing import Any
 
+import msgspec
 import pytest
 from airflow.serialization.serialized_objects import BaseSerialization
 from airflow.triggers.base import BaseTrigger
@@ -67,6 +68,17 @@ def test_an_event_is_small_at_any_size_of_job():
 
     assert len(json.dumps(payload)) < 8_000
     assert Report.from_payload(json.loads(json.dumps(payload))).verdict.indexes_cut
+
+
+@pytest.mark.parametrize(("outcome", "want"), [(Outcome.NOT_MET, True), (Outcome.MET, False)])
+def test_what_a_retry_goes_on_from_is_in_the_event(outcome: Outcome, want: bool):
+    every_other = str(IndexSet.of(range(0, 16_000, 2)))
+    lists = dict.fromkeys(("succeeded_indexes", "failed_indexes", "not_run_indexes"), every_other)
+
+    event = for_event(msgspec.structs.replace(verdict(**lists), outcome=outcome))
+
+    assert (event.succeeded_indexes, event.failed_indexes) == (every_other if want else None, None)
+    assert len(json.dumps(event.to_json_types())) < 56_000
 
 
 def test_a_report_survives_airflows_own_serialization():

@@ -23,7 +23,8 @@ from airflow_batchjob.core.wording import counted
 
 LONGEST_LIST_IN_EVENT_BYTES = 2_000
 _LONGEST_LIST_IN_TEXT_BYTES = 120
-_LISTS = ("succeeded_indexes", "failed_indexes", "not_run_indexes")
+_NOT_DONE_LISTS = ("failed_indexes", "not_run_indexes")
+_LISTS = ("succeeded_indexes", *_NOT_DONE_LISTS)
 
 # What Kubernetes calls a stop of ours is always DeadlineExceeded.
 _REASONS = {
@@ -74,18 +75,20 @@ def result_of(verdict: Verdict) -> dict[str, Any]:
 
 
 def for_event(verdict: Verdict) -> Verdict:
-    """Return `verdict` small enough for a trigger's event: below 8 kB as JSON.
+    """Return `verdict` small enough for a trigger's event: below 8 kB as JSON if it was met.
 
     Longer lists are left out: the worker reads them from the Job (`supervisor.conclude.whole`). Of a
-    Job that vanished nothing can be read again, so its lists go whole.
+    Job that vanished nothing can be read again, so its lists go whole. Of one that was not met, so does
+    the list that a retry goes on from, up to what a record keeps: the Job may be gone before a worker comes.
     """
     if verdict.cause is Cause.VANISHED:
         return verdict
-    return _cut(verdict, LONGEST_LIST_IN_EVENT_BYTES)
+    lists = _LISTS if verdict.outcome is Outcome.MET else _NOT_DONE_LISTS
+    return _cut(_cut(verdict, LONGEST_LIST_BYTES), LONGEST_LIST_IN_EVENT_BYTES, lists)
 
 
-def _cut(verdict: Verdict, longest_bytes: int) -> Verdict:
-    lists = {key: getattr(verdict, key) for key in _LISTS}
+def _cut(verdict: Verdict, longest_bytes: int, names: tuple[str, ...] = _LISTS) -> Verdict:
+    lists = {key: getattr(verdict, key) for key in names}
     too_long = {key: None for key, text in lists.items() if len(text or "") > longest_bytes}
     return msgspec.structs.replace(verdict, indexes_cut=True, **too_long) if too_long else verdict
 

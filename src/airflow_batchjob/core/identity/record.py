@@ -45,12 +45,14 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 def merged(new: Record, old: Record | None) -> Record:
     """Return what to keep now that `new` is known.
 
-    Of a Job that nobody ever saw nothing is known: what the generation before it had done still stands,
-    unless the task was cleared in between.
+    Of a Job that nobody ever saw nothing is known, and of one that did very much not all: what the
+    generation before it had done still stands, unless the task was cleared or indexes were asked for
+    again in between.
     """
-    if old is None or old.digests != new.digests or new.verdict.outcome is not Outcome.UNKNOWN:
+    is_known = new.verdict.outcome is Outcome.MET or new.verdict.succeeded_indexes is not None
+    if is_known or old is None or old.digests != new.digests:
         return new
-    if new.verdict.succeeded_indexes is not None or _is_cleared_between(old, new):
+    if new.verdict.asked is not None or _is_cleared_between(old, new):
         return new
     verdict = msgspec.structs.replace(
         new.verdict,

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 
 from airflow_batchjob.core.deciding.verdict import judge, judge_vanished
+from airflow_batchjob.core.event import Outcome
 from airflow_batchjob.core.identity.marks import ReportedMark
 from airflow_batchjob.core.identity.record import Record, merged
 from tests.unit.core.made import failed, job, order
@@ -42,6 +45,23 @@ def test_of_a_job_that_nobody_saw_the_one_before_still_stands() -> None:
     kept = merged(unseen, HALF)
 
     assert (kept.generation, kept.verdict.succeeded_indexes, kept.verdict.succeeded) == (4, "0-4", 5)
+
+
+CUT: dict[str, tuple[dict[str, Any], str | None]] = {
+    "not met: what the one before had done still stands": ({}, "0-4"),
+    "met: nothing is left of it": ({"outcome": Outcome.MET}, None),
+    "indexes were asked for again": ({"asked": 3}, None),
+}
+
+
+@pytest.mark.parametrize(("fields", "want"), CUT.values(), ids=CUT.keys())
+def test_of_a_list_that_was_too_long(fields: dict[str, Any], want: str | None) -> None:
+    cut = msgspec.structs.replace(HALF.verdict, succeeded_indexes=None, indexes_cut=True, **fields)
+    newer = msgspec.structs.replace(HALF, generation=4, verdict=cut)
+
+    kept = merged(newer, HALF)
+
+    assert (kept.generation, kept.verdict.succeeded_indexes) == (4, want)
 
 
 def test_but_not_where_the_task_was_cleared_in_between() -> None:
