@@ -84,14 +84,18 @@ async def conclude(
 
 
 async def whole(client: JobClient, order: Order, verdict: Verdict, *, log: logging.Logger) -> Verdict:
-    """Return `verdict` with the lists that an event had no room for, read from the Job."""
+    """Return `verdict` with the lists that an event had no room for, read from the Job.
+
+    Of a Job that is gone they are unknown, and no longer cut.
+    """
     if not verdict.indexes_cut:
         return verdict
     try:
         job = await client.get_job(verdict.job.namespace, verdict.job.name)
     except ApiError as error:
         log.warning("%s: the index lists could not be read again: %s", verdict.job, error)
-        return verdict
+        is_gone = isinstance(error, NotFoundError)
+        return msgspec.structs.replace(verdict, indexes_cut=False) if is_gone else verdict
     if job.metadata.uid != verdict.job.uid or not read_status(job).phase.is_final:
         return verdict
     again = judge(job, order)

@@ -208,8 +208,9 @@ async def test_what_was_done_is_remembered_although_the_job_went_before_a_worker
     cluster.remove(order.job.name)
     remembered: list[Verdict] = []
 
-    await conclude(cluster, order, for_event(verdict), log=LOG, remember=remembered.append)
+    told = await conclude(cluster, order, for_event(verdict), log=LOG, remember=remembered.append)
 
+    assert (told.failed_indexes, told.indexes_cut) == (None, False)
     assert verdict.succeeded_indexes
     assert [kept.succeeded_indexes for kept in remembered] == [verdict.succeeded_indexes]
 

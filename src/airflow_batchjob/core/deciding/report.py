@@ -188,7 +188,7 @@ def _what_runs_next(verdict: Verdict, order: Order) -> str:
     if completions is None or not order.indexed:
         return "everything again"
     known = verdict.succeeded_indexes is not None or verdict.indexes_cut
-    is_kept = verdict.cause is not Cause.VANISHED or (known and order.remembers)
+    is_kept = known and (verdict.cause is not Cause.VANISHED or order.remembers)
     if verdict.asked is not None:
         total, left = verdict.asked, verdict.asked - verdict.asked_succeeded
     else:

@@ -137,6 +137,16 @@ OTHER_ORDERS = {
         {"remembers": True},
         "Try 2 of 3 runs these 22.",
     ),
+    "its list is too long to be told, and the Job says it": (
+        verdict(succeeded_indexes=None, indexes_cut=True),
+        {},
+        "Try 2 of 3 runs these 22.",
+    ),
+    "nobody knows any more what was done": (
+        verdict(succeeded_indexes=None),
+        {},
+        "Try 2 of 3 runs all 2,000 again.",
+    ),
 }
 
 
