@@ -19,7 +19,7 @@ from airflow.sdk.execution_time.task_runner import _serialize_rendered_fields
 from airflow_batchjob.cli.main import main
 from airflow_batchjob.compat import TaskDeferred
 from airflow_batchjob.core.errors import SpecError
-from airflow_batchjob.testing import Cluster
+from airflow_batchjob.testing import CONNECTION, Cluster
 from tests.dags.airflow_tasks import TaskInstance
 from tests.faults.tasks import connect_to, fired, job_of, resumed, task_of
 
@@ -228,6 +228,35 @@ def command_lines() -> list[str]:
         with suppress(OSError):  # it has ended
             found.append((process / "cmdline").read_text(errors="replace"))
     return found
+
+
+def broken(kubeconfig: str) -> str:
+    return kubeconfig.replace("users:", "users: [{")
+
+
+def quoted_badly(kubeconfig: str) -> str:
+    return kubeconfig.replace("token: ", 'token: "')
+
+
+@pytest.mark.parametrize("spoilt", [broken, quoted_badly])
+def test_an_error_of_connecting_shows_no_token_in_its_whole_traceback(
+    batchjob_cluster: Cluster,
+    connection: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    spoilt: Callable[[str], str],
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    text = spoilt(batchjob_cluster.kubeconfig.read_text())
+    leads_to = {"conn_type": "kubernetes", "extra": {"kube_config": text}}
+    monkeypatch.setenv(CONNECTION, json.dumps(leads_to))
+    sought = Sought()
+
+    run({"manifest": manifest(command=["true"])}, sought)
+
+    sought.add("the logs", caplog.text)
+    assert "connect" in sought.written["the error"]
+    assert sought.found() == []
 
 
 COMMANDS: dict[str, Callable[[Path], list[str]]] = {

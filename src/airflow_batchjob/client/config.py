@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import logging
 import os
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
     from airflow_batchjob.client.kubernetes import KubernetesClient
     from airflow_batchjob.client.transport import Waiting
+
+log = logging.getLogger(__name__)
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 DEFAULT_NAMESPACE = "default"
@@ -161,8 +164,8 @@ class ClusterConfig:
             return await self.load()
         except ApiError:
             raise
-        except Exception as raised:
-            raise _error_for(self.origin, raised) from raised
+        except Exception as raised:  # noqa: BLE001  all that loaders raise ends as one kind
+            raise _error_for(self.origin, raised) from None
 
 
 async def connect(settings: ClusterSettings, *, waiting: Waiting | None = None) -> KubernetesClient:
@@ -196,12 +199,14 @@ async def connect(settings: ClusterSettings, *, waiting: Waiting | None = None) 
     try:
         transport = await Transport.open(load, keepalive=not settings.disable_tcp_keepalive, waiting=waiting)
     except OSError as raised:  # ssl.SSLError too
-        raise _error_for(source.origin, raised) from raised
+        raise _error_for(source.origin, raised) from None
     return KubernetesClient(transport, namespace=settings.namespace or first.namespace or DEFAULT_NAMESPACE)
 
 
 def _error_for(origin: str, raised: Exception) -> ApiError:
+    """Return what is raised in place of `raised`, not from it: a traceback would show its text."""
     what = f"connect with {origin}"
+    log.debug("%s: %s", what, type(raised).__name__)
     said = str(raised) or type(raised).__name__
     if said.startswith("exec: process returned"):
         return ApiUnavailableError(what, message=f"the credential plugin failed: {said[:500]}")

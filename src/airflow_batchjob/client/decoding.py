@@ -47,7 +47,7 @@ def decode(what: str, raw: bytes | msgspec.Raw, into: Any) -> Any:
         return msgspec.json.decode(raw, type=into)
     except (msgspec.DecodeError, UnicodeDecodeError) as raised:
         why = f"the answer is not what a Kubernetes API gives ({raised})"
-        raise ApiUnavailableError(what, message=why) from raised
+        raise ApiUnavailableError(what, message=why) from None
 
 
 def decode_event(what: str, line: bytes, into: type[T]) -> WatchEvent[T] | None:

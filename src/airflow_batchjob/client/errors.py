@@ -10,6 +10,7 @@ Source: https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/s
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 import ssl
 from collections.abc import Mapping
@@ -28,6 +29,8 @@ from airflow_batchjob.core.errors import (
     ExpiredError,
     NotFoundError,
 )
+
+log = logging.getLogger(__name__)
 
 LONGEST_RETRY_AFTER_SECONDS = 60.0
 LONGEST_MESSAGE = 1000  # characters
@@ -119,12 +122,15 @@ def error_for_status(
 def error_for_exception(what: str, server: str, raised: BaseException) -> ApiError:
     """Return the error for a request that got no answer.
 
+    Raise it `from None`: a traceback would show the text of `raised`, with a proxy's password in it.
+
     Args:
         what: What was asked.
         server: The server's address, for whoever has to mend it.
         raised: What the transport raised.
     """
     mend: str | None
+    log.debug("%s: %s", what, _kind(raised))
     match raised:
         case aiohttp.ClientConnectorCertificateError() | ssl.SSLCertVerificationError():
             why = f"{server} shows a certificate that is not trusted ({_certificate_trouble(raised)})"

@@ -188,10 +188,10 @@ class KubernetesClient:
                     yield piece
             except asyncio.TimeoutError as raised:
                 if not silence_ends:
-                    raise error_for_exception(call.what, self.server, raised) from raised
+                    raise error_for_exception(call.what, self.server, raised) from None
             except (aiohttp.ClientError, OSError, RuntimeError) as raised:
                 # A RuntimeError is aiohttp's word for a session that was closed while it was read.
-                raise error_for_exception(call.what, self.server, raised) from raised
+                raise error_for_exception(call.what, self.server, raised) from None
 
     async def _opened(self, call: Call) -> tuple[AsyncExitStack, aiohttp.ClientResponse]:
         stack = AsyncExitStack()

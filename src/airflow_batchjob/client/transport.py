@@ -74,7 +74,7 @@ class Transport:
             try:
                 return await response.read()
             except (aiohttp.ClientError, asyncio.TimeoutError, OSError) as raised:
-                raise error_for_exception(call.what, self.server, raised) from raised
+                raise error_for_exception(call.what, self.server, raised) from None
 
     async def send_patiently(self, call: Call, *, also_conflicts: bool = False) -> bytes:
         """Send `call`, again and again on passing trouble; with `also_conflicts` on a "Conflict" too."""
@@ -137,8 +137,9 @@ class Transport:
     async def _sent(self, session: Session, call: Call) -> aiohttp.ClientResponse:
         try:
             return await session.send(call)
-        except Exception as raised:  # besides the network's: a token file that is gone, a proxy's odd address
-            raise error_for_exception(call.what, session.server, raised) from raised
+        # Besides the network's: a token file that is gone, a proxy's odd address.
+        except Exception as raised:  # noqa: BLE001
+            raise error_for_exception(call.what, session.server, raised) from None
 
     async def _renewed(self, refused: Session, refusal: ApiError) -> Session:
         """Return a session with credentials read anew; one reload serves all that were refused at once."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import traceback
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -45,6 +46,26 @@ async def test_a_server_that_never_answers_is_given_up(transport: Transport, scr
 
     with pytest.raises(ApiUnavailableError, match="did not answer in time"):
         await transport.send(replace(GET, read_seconds=0.05))
+
+
+async def test_a_proxys_password_is_in_no_traceback(
+    server: str, script: Script, waiting: Waiting, caplog: pytest.LogCaptureFixture
+) -> None:
+    tree = kubeconfig("https://api.example.com")
+    tree["clusters"][0]["cluster"]["proxy-url"] = server.replace("//", "//user:hunter2@")
+    caplog.set_level("DEBUG")
+    script.says(answer("who are you?", 407))
+
+    async with await connect(ClusterSettings(kube_config=tree), waiting=waiting) as client:
+        with pytest.raises(ApiUnavailableError, match="the proxy before") as asked:
+            await client.get_job("ml", "embed")
+        with pytest.raises(ApiUnavailableError, match="the proxy before") as watched:
+            await anext(aiter(client.watch_jobs("ml", "a=b", "1")))
+
+    for raised in (asked, watched):
+        assert "hunter2" not in "".join(traceback.format_exception(raised.value))
+    assert "hunter2" not in caplog.text
+    assert "ClientHttpProxyError" in caplog.text
 
 
 async def test_a_server_that_dribbles_is_given_up(transport: Transport, script: Script) -> None:
