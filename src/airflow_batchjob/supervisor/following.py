@@ -16,14 +16,27 @@ from airflow_batchjob.client.protocol import JobClient
 from airflow_batchjob.core.capacity.follow_up import follow_up
 from airflow_batchjob.core.capacity.marks import FOLLOW_UP, FellBack, LossMark, UnderWay, read_capacity
 from airflow_batchjob.core.deciding.clocks import Sent
-from airflow_batchjob.core.errors import ApiConflictError, NotFoundError
+from airflow_batchjob.core.errors import ApiConflictError, ApiError, ForeignJobError, NotFoundError
 from airflow_batchjob.core.event import Cause, Order
 from airflow_batchjob.core.identity.identity import newest_first
-from airflow_batchjob.core.identity.marks import STOP, UNDER_WAY, StopMark, identity_selector, read_marks
+from airflow_batchjob.core.identity.marks import (
+    HOLDER,
+    STOP,
+    UNDER_WAY,
+    StopMark,
+    identity_selector,
+    read_marks,
+)
 from airflow_batchjob.core.identity.resuming import source_to_go_on
 from airflow_batchjob.core.reading.job import Job
 from airflow_batchjob.core.reading.status import read_status
-from airflow_batchjob.supervisor.patches import annotate, if_held, put
+from airflow_batchjob.supervisor.patches import (
+    annotate,
+    if_held,
+    if_unchanged,
+    is_changed_meanwhile,
+    put,
+)
 from airflow_batchjob.supervisor.resume import Telling, half_made, prepare
 
 
@@ -52,20 +65,21 @@ class Following:
             sent: The deadline of what this try has left.
 
         Returns:
-            The order for the follow-up; None: something has changed, look again.
+            The order for the follow-up, which may have another holder by now; None: something has changed,
+            look again.
 
         Raises:
             ApiError: The API could not be asked, or refuses.
+            ForeignJobError: A Job of someone else has its name.
         """
         ref = job.ref
         found = await self.client.list_jobs(ref.namespace, identity_selector(self.order.identity))
         jobs = newest_first(found.items)
-        if not jobs or jobs[0].metadata.uid == ref.uid:
-            successor = await self._create(job, jobs, losses, sent)
-        else:
-            successor = jobs[0]
-        if successor is None or read_marks(successor).holder != self.order.holder:
+        successor = await self._successor(job, jobs, losses, sent)
+        if successor is None:
             return None
+        if read_marks(successor).holder != self.order.holder:
+            return self._ordered(successor)
         await self._end(job)
         if read_marks(successor).is_preparing:
             source = source_to_go_on(job, jobs)
@@ -74,10 +88,35 @@ class Following:
             if prepared is None:
                 return None
             successor = prepared
-        generation = read_marks(successor).generation
+        order = self._ordered(successor)
         words = "Job %s goes on with what %s has left, on on-demand machines (generation %d)"
-        self.log.warning(words, successor.ref, ref.name, generation)
+        self.log.warning(words, order.job, ref.name, order.generation)
+        return order
+
+    def _ordered(self, successor: Job) -> Order:
+        generation = read_marks(successor).generation
         return msgspec.structs.replace(self.order, job=successor.ref, generation=generation)
+
+    async def _successor(
+        self, job: Job, jobs: Sequence[Job], losses: LossMark | None, sent: Sent | None
+    ) -> Job | None:
+        newer = [one for one in jobs if read_marks(one).generation > read_marks(job).generation]
+        if not newer:
+            return await self._create(job, jobs, losses, sent)
+        successor, ours = newer[0], self.order.holder
+        if not read_marks(successor).is_preparing or read_marks(successor).holder == ours:
+            return successor
+        # Who held the predecessor when it was taken over may have made one, and left. Any later try would
+        # have ended the predecessor before it became the successor's holder.
+        if not any(_is_alive_and_held(one, job, ours) for one in jobs):
+            return successor
+        ref, operations = successor.ref, [*if_unchanged(successor), annotate(HOLDER, ours)]
+        try:
+            return await self.client.patch_job(ref.namespace, ref.name, operations)
+        except ApiError as error:
+            if is_changed_meanwhile(error) and not await is_unchanged(self.client, successor):
+                return None
+            raise
 
     async def _create(
         self, job: Job, jobs: Sequence[Job], losses: LossMark | None, sent: Sent | None
@@ -96,7 +135,9 @@ class Following:
             there = await self.client.get_job(metadata["namespace"], metadata["name"])
         except NotFoundError:
             return None
-        return there if read_marks(there).identity == self.order.identity else None
+        if read_marks(there).identity != self.order.identity:
+            raise ForeignJobError(f"Job {there.ref} is not ours, and has the name of what follows {job.ref}")
+        return there if read_marks(there).holder == self.order.holder else None
 
     async def _end(self, job: Job) -> None:
         """End the predecessor, and say that this is no end of the work: whoever finds it goes on."""
@@ -123,3 +164,20 @@ class Following:
                 annotate(UNDER_WAY, mark.to_text()),
             ],
         )
+
+
+async def is_unchanged(client: JobClient, job: Job) -> bool:
+    """Tell whether nobody has written to `job` since it was seen, so that a refusal was none of a test."""
+    try:
+        now = await client.get_job(job.metadata.namespace, job.metadata.name)
+    except NotFoundError:
+        return False
+    return (now.metadata.uid, now.metadata.resource_version) == (
+        job.metadata.uid,
+        job.metadata.resource_version,
+    )
+
+
+def _is_alive_and_held(one: Job, job: Job, holder: str) -> bool:
+    held = one.metadata.uid == job.metadata.uid and read_marks(one).holder == holder
+    return held and not read_status(one).phase.is_final and not read_capacity(one).is_followed_up
