@@ -20,16 +20,17 @@ from airflow_batchjob.core.capacity.marks import (
     LossMark,
     Plan,
     UnderWay,
+    Why,
     read_capacity,
 )
 from airflow_batchjob.core.capacity.placement import CAPACITY_LABEL, FIELDS
 from airflow_batchjob.core.capacity.way_out import FallBack, Step
-from airflow_batchjob.core.errors import ApiError, ApiRefusedError
-from airflow_batchjob.core.event import Order
+from airflow_batchjob.core.errors import ApiError, ApiRefusedError, NotFoundError
+from airflow_batchjob.core.event import Cause, Order
 from airflow_batchjob.core.identity.marks import UNDER_WAY
 from airflow_batchjob.core.reading.job import Job
 from airflow_batchjob.core.reading.status import read_status
-from airflow_batchjob.supervisor.following import Following
+from airflow_batchjob.supervisor.following import Following, is_unchanged
 from airflow_batchjob.supervisor.patches import (
     Operation,
     annotate,
@@ -42,6 +43,7 @@ from airflow_batchjob.supervisor.patches import (
     put,
     send_deadline,
 )
+from airflow_batchjob.supervisor.stopping import stop
 
 _POD = "/spec/template/spec/"
 _POD_LABEL = "/spec/template/metadata/labels/" + CAPACITY_LABEL.replace("/", "~1")
@@ -78,7 +80,9 @@ class Leaving:
             The order for the follow-up Job where one took over; None: look at the Job again.
 
         Raises:
-            ApiError: The API could not be asked, or refuses.
+            ApiError: The API could not be asked, or refuses. Where it refuses an object (422) and the Job
+                can be stopped, it is.
+            ForeignJobError: A Job of someone else has the name of the follow-up.
         """
         try:
             match step.step:
@@ -92,11 +96,27 @@ class Leaving:
                     await self._forget(job)
                 case _ as never:
                     assert_never(never)
+        except NotFoundError as error:
+            self.log.debug("Job %s is gone, looking again: %s", job.ref, error)
         except ApiError as error:
             if not is_changed_meanwhile(error):
                 raise
-            self.log.debug("Job %s has changed meanwhile, looking again: %s", job.ref, error)
+            if isinstance(error, ApiRefusedError) and await is_unchanged(self.client, job):
+                await self._give_up(step, job, error)
+            else:
+                self.log.debug("Job %s has changed meanwhile, looking again: %s", job.ref, error)
         return None
+
+    async def _give_up(self, step: FallBack, job: Job, error: ApiRefusedError) -> None:
+        """Stop a Job that the API lets nobody move: trying again would be refused again."""
+        if read_status(job).phase.is_final:
+            raise error
+        words = f"{step.words}, and the API refuses on-demand machines: {error.message or error}"
+        self.log.warning("Job %s can't leave spot, so it is stopped: %s", job.ref, words)
+        lost = step.why in {Why.LOSSES_OF_AN_INDEX, Why.LOSS_RATE}
+        cause = Cause.LOSSES if lost else Cause.STOCK_OUT
+        ref, holder = self.order.job, self.order.holder
+        await stop(self.client, ref, holder=holder, reason=words, cause=cause, clock=lambda: self.now)
 
     async def _suspend(self, step: FallBack, job: Job, also: list[Operation]) -> None:
         mark = UnderWay(doing=FALL_BACK, why=step.why, words=step.words, at=self.now, killed=step.killed)
