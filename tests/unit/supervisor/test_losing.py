@@ -35,7 +35,8 @@ class Pods(SmallCluster):
         self, namespace: str, label_selector: str, resource_version: str
     ) -> AsyncIterator[WatchEvent[Pod]]:
         await asyncio.sleep(300)
-        for event in ():
+        nothing: tuple[WatchEvent[Pod], ...] = ()
+        for event in nothing:
             yield event
 
 
