@@ -108,14 +108,16 @@ async def settled(
 
     `last` is the newest Job that was seen before, in case there is none now.
     """
+    job = newest(jobs)
     seen = _judged(jobs, aim)
-    if isinstance(seen, Observation):
-        return seen
     match seen:
         case _Look.WAIT:
             return None
-        case _Look.ASK:
-            if not await owner.is_final(newest(jobs) or last):
+        case Observation() if job is not None and read_marks(job).reported is None:
+            return seen
+        case Observation() | _Look.ASK:
+            # What was told to Airflow already may be from before a clear: then another comes.
+            if not await owner.is_final(job or last):
                 return None
         case _ as never:
             assert_never(never)
