@@ -72,7 +72,9 @@ def work(ti: TaskInstance, **given: Any) -> tuple[Any, TaskInstance, Any]:
 
 def gone(cluster: Any, ti: TaskInstance) -> None:
     name, namespace = ti.xcoms["job_name"], ti.xcoms["job_namespace"]
-    cluster.reach.ask("DELETE", f"/apis/batch/v1/namespaces/{namespace}/jobs/{name}")
+    # As kubectl does; without a policy its pods would run on.
+    path = f"/apis/batch/v1/namespaces/{namespace}/jobs/{name}?propagationPolicy=Background"
+    cluster.reach.ask("DELETE", path)
 
 
 def pods(cluster: Any, ti: TaskInstance) -> list[int]:

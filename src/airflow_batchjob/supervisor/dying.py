@@ -19,6 +19,8 @@ LONGEST_SECONDS = 600.0
 _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.5, 10.0
 _SAY_EVERY_SECONDS = 60.0
 _MOST_NAMES = 5
+_MEND_NODE = "If a node's machine is gone, delete the Node or taint it node.kubernetes.io/out-of-service"
+_MEND_ORPHANS = "If their Job was deleted without them (propagationPolicy: Orphan), delete the pods."
 
 
 class Dying:
@@ -38,13 +40,14 @@ class Dying:
             return await self._still_there(ref)
 
         if await self._until_gone(f"Job {ref}", look):
-            await self._give_up(f"Job {ref}", ref.namespace, f"{CONTROLLER_UID}={ref.uid}")
+            await self._give_up(f"Job {ref}", ref.namespace, f"{CONTROLLER_UID}={ref.uid}", _MEND_NODE)
 
     async def wait_for_pods(self, namespace: str, identity: str, ended: Iterable[Job]) -> bool:
         """Return when no pod of this identity can run any more; whether that took any waiting.
 
-        A Job that is deleted in the background is gone before its pods are, and a pod on a node that does
-        not answer stays until that node is back or deleted.
+        A Job that is deleted in the background is gone before its pods are, one that is deleted without
+        them leaves them running, and a pod on a node that does not answer stays until that node is back or
+        deleted.
 
         Args:
             namespace: Of the Jobs.
@@ -65,7 +68,7 @@ class Dying:
 
         what = f"the pods of a Job of {identity} that is gone"
         if await self._until_gone(what, look):
-            await self._give_up(what, namespace, selector)
+            await self._give_up(what, namespace, selector, f"{_MEND_ORPHANS} {_MEND_NODE}")
         return waited
 
     async def _until_gone(self, what: str, look: Callable[[], Awaitable[str | None]]) -> bool:
@@ -106,7 +109,7 @@ class Dying:
         left = [pod for pod in page.items if not pod.is_over]
         return _named(left) if left else None
 
-    async def _give_up(self, what: str, namespace: str, selector: str) -> None:
+    async def _give_up(self, what: str, namespace: str, selector: str, mend: str) -> None:
         held = "its pods can't be listed"
         try:
             page = await self._client.list_pods(namespace, selector)
@@ -117,8 +120,7 @@ class Dying:
             held = f"held by {_named(pods)}" if pods else "none of its pods is left"
         raise ApiUnavailableError(
             f"wait for {what} to be gone",
-            message=f"still there after {LONGEST_SECONDS / 60:.0f} min, {held}. If a node's machine is gone, "
-            "delete the Node or taint it node.kubernetes.io/out-of-service",
+            message=f"still there after {LONGEST_SECONDS / 60:.0f} min, {held}. {mend}",
         )
 
 

@@ -354,7 +354,7 @@ async def test_pods_of_a_gone_job_that_do_not_go_are_an_error_that_names_them() 
     cluster.remove(first.job.name)
     began = clock()
 
-    with pytest.raises(ApiUnavailableError, match=r"pod-0 on node gpu-7.*delete the Node") as raised:
+    with pytest.raises(ApiUnavailableError, match=r"pod-0 on node gpu-7.*delete the pods") as raised:
         await submitted(cluster, request(2))
 
     assert raised.value.retryable
