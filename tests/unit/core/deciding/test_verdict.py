@@ -265,7 +265,8 @@ def test_lists_are_whole_or_left_out(completions: int, want_cut: bool, want_even
 
     assert (verdict.indexes_cut, event.indexes_cut) == (want_cut, want_event_cut)
     assert (verdict.succeeded_indexes is None) == want_cut
-    assert len(json.dumps(event.to_json_types())) < 8_000
+    rest = msgspec.structs.replace(event, succeeded_indexes=None)  # which a retry goes on from
+    assert len(json.dumps(rest.to_json_types())) < 8_000
     assert (event.succeeded, event.failed, event.not_run) == (
         verdict.succeeded,
         verdict.failed,
