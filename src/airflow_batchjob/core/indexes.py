@@ -11,6 +11,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import chain
 
 from airflow_batchjob.core.errors import Problem, SpecError
@@ -26,6 +27,7 @@ _LONGEST_LIST = 10_000_000
 _FRAGMENT = re.compile(r"([0-9]{1,40})-([0-9]{1,40})")
 _TYPED_FRAGMENT = re.compile(r"\s*([0-9]+)\s*(?:-\s*([0-9]+)\s*)?", re.ASCII)
 _LONGEST_NUMBER = 40
+_SHORT = 1_000  # characters that are read as quickly as they are found again
 _EXAMPLE = 'Write numbers and ranges in rising order, e.g. "3,7-9"'
 
 
@@ -51,7 +53,9 @@ class IndexSet:
             completions: Indexes from here on are left out, as the Job controller does.
         """
         end = LARGEST_INDEX if completions is None else completions - 1
-        return cls(_merged(_readable(text or "", end)))
+        if not text:
+            return cls()
+        return _parsed(text, end) if len(text) > _SHORT else cls(_merged(_readable(text, end)))
 
     @classmethod
     def typed(cls, text: str, *, field: str = "indexes", completions: int | None = None) -> IndexSet:
@@ -104,12 +108,16 @@ class IndexSet:
         return chain.from_iterable(range(first, last + 1) for first, last in self.ranges)
 
     def __or__(self, other: IndexSet) -> IndexSet:
+        if not (self.ranges and other.ranges):
+            return self if self.ranges else other
         return IndexSet(_merged(sorted(self.ranges + other.ranges)))
 
     def __and__(self, other: IndexSet) -> IndexSet:
         return IndexSet(tuple(_common(self.ranges, other.ranges)))
 
     def __sub__(self, other: IndexSet) -> IndexSet:
+        if not other.ranges:
+            return self
         return IndexSet(tuple(_without(self.ranges, other.ranges)))
 
     def __str__(self) -> str:
@@ -152,6 +160,11 @@ def expand_indexes(text: str | None) -> list[int]:
         why = f"{indexes.count:,} indexes are too many for a list"
         raise SpecError(Problem("indexes", text[:80], why, "Iterate over IndexSet.typed(text) instead"))
     return list(indexes)
+
+
+@lru_cache(maxsize=8)  # one look at a Job reads the same text many times, and a long one takes 50 ms
+def _parsed(text: str, end: int) -> IndexSet:
+    return IndexSet(_merged(_readable(text, end)))
 
 
 def _readable(text: str, end: int) -> list[Range]:

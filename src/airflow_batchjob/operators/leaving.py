@@ -23,7 +23,7 @@ from airflow_batchjob.core.errors import DeadlineError, JobFailedError, SpecErro
 from airflow_batchjob.core.event import Cause
 from airflow_batchjob.core.identity.marks import identity_selector, read_marks
 from airflow_batchjob.core.identity.runs import is_of_another_run
-from airflow_batchjob.core.reading.status import read_status
+from airflow_batchjob.core.reading.status import phase_of
 from airflow_batchjob.hooks.batchjob import BatchJobHook
 from airflow_batchjob.operators.rendering import namespace_in
 from airflow_batchjob.operators.requesting import holder_of, identity_of
@@ -160,7 +160,7 @@ class _Leaving(NamedTuple):
         async with await connect(settings) as client:
             page = await client.list_jobs(self._namespace() or client.namespace, selector)
             for job in page.items:
-                if self._is_ours(job) and not read_status(job).phase.is_final:
+                if self._is_ours(job) and not phase_of(job).is_final:
                     await stop_in_time(
                         client,
                         job.ref,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from airflow_batchjob.client.config import connect
 from airflow_batchjob.core.errors import ApiError
-from airflow_batchjob.core.reading.status import read_status
+from airflow_batchjob.core.reading.status import phase_of
 from airflow_batchjob.operators.attempt import Attempt, Ended, defer, wait_here
 from airflow_batchjob.operators.leaving import leave_if_ended
 from airflow_batchjob.supervisor.supervise import supervise
@@ -77,7 +77,7 @@ async def ends_within(client: JobClient, job: JobRef, seconds: float) -> bool:
     async with subscribe(client, job) as view:
         while (left := due - time.monotonic()) > 0:
             seen = await view.next(left)
-            if seen is not None and (seen.gone or seen.job is None or read_status(seen.job).phase.is_final):
+            if seen is not None and (seen.gone or seen.job is None or phase_of(seen.job).is_final):
                 return True
     return False
 

@@ -19,7 +19,7 @@ from airflow_batchjob.client.protocol import JobClient
 from airflow_batchjob.core.errors import ApiError, NotFoundError
 from airflow_batchjob.core.identity.marks import OURS, identity_selector, read_marks
 from airflow_batchjob.core.reading.job import Job
-from airflow_batchjob.core.reading.status import read_status
+from airflow_batchjob.core.reading.status import phase_of
 from airflow_batchjob.supervisor.observe import newest
 from airflow_batchjob.supervisor.pace import DEFAULT_PACE, Pace, is_refusal
 from airflow_batchjob.supervisor.watch import Subscription, subscribe
@@ -104,7 +104,7 @@ async def looks(sight: Sight, *, log: logging.Logger) -> AsyncGenerator[Sequence
         let_in_at = now()
         yield jobs
         job = newest(jobs)
-        if job is None or read_status(job).phase.is_final or read_marks(job).managed_by != OURS:
+        if job is None or phase_of(job).is_final or read_marks(job).managed_by != OURS:
             await asyncio.sleep(sight.pace.list_seconds * (0.5 + random.random()))  # noqa: S311  spreads requests
             continue
         async with (
@@ -124,6 +124,6 @@ async def _heard(view: Subscription, pace: Pace) -> AsyncGenerator[Job, None]:
         if seen is None or seen.gone or seen.job is None:
             return
         yield seen.job
-        if read_status(seen.job).phase.is_final:
+        if phase_of(seen.job).is_final:
             return
         await asyncio.sleep(min(pace.between_looks_seconds, max(0.0, due - loop.time())))

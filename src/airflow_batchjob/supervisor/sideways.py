@@ -21,7 +21,7 @@ from airflow_batchjob.core.errors import ApiError, ApiRefusedError
 from airflow_batchjob.core.event import Order, Outcome, Verdict
 from airflow_batchjob.core.reading.job import Job
 from airflow_batchjob.core.reading.pods import Pod
-from airflow_batchjob.core.reading.status import read_status
+from airflow_batchjob.core.reading.status import phase_of
 from airflow_batchjob.core.telling.log_choice import read_log_choice
 from airflow_batchjob.supervisor.logs import LogFollower
 from airflow_batchjob.supervisor.losing import Losing
@@ -152,7 +152,7 @@ class Sideways:
         await self._follower.finish(pods)
 
     def _wants_pods(self, job: Job) -> bool:
-        if read_status(job).phase.is_final:
+        if phase_of(job).is_final:
             return False
         # New pods to follow, and the ends of old ones, show in the Job's counts.
         news = self._choice.follows_any and _counts_of(job) != self._counts

@@ -24,7 +24,7 @@ from airflow_batchjob.core.event import Order, Verdict
 from airflow_batchjob.core.identity.identity import newest_first
 from airflow_batchjob.core.identity.marks import identity_selector, read_marks
 from airflow_batchjob.core.reading.job import Job
-from airflow_batchjob.core.reading.status import read_status
+from airflow_batchjob.core.reading.status import phase_of, read_status
 from airflow_batchjob.core.telling.notes import Note
 from airflow_batchjob.core.telling.progress import Progress
 from airflow_batchjob.supervisor.falling_back import Leaving
@@ -231,7 +231,7 @@ class _Supervisor:
         A watch by label also loses sight of a Job whose label somebody took away.
         """
         if seen is not None and seen.job is not None:
-            if read_status(seen.job).phase.is_final:
+            if phase_of(seen.job).is_final:
                 return seen.job
             self.memory = replace(self.memory, last=seen.job)
         try:

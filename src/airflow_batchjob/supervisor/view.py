@@ -11,7 +11,7 @@ from typing_extensions import Self
 
 from airflow_batchjob.core.errors import ApiError
 from airflow_batchjob.core.reading.job import Job, JobRef
-from airflow_batchjob.core.reading.status import read_status
+from airflow_batchjob.core.reading.status import phase_of
 
 
 class Feed(Protocol):
@@ -86,7 +86,7 @@ class Subscription:
         if self.seen is not None and self.seen.job is not None and _is_older(job, self.seen.job):
             return
         self.seen = Seen(job)
-        if read_status(job).phase.is_final:
+        if phase_of(job).is_final:
             self._urgent.set()
         self._news.set()
 

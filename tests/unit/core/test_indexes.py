@@ -166,6 +166,18 @@ def test_a_hundred_thousand_scattered_indexes_are_read_and_written_at_once() -> 
     assert time.perf_counter() - began < 2  # a twentieth of it here; quadratic code takes minutes
 
 
+def test_a_long_text_is_read_once_however_often_it_is_asked_for() -> None:
+    text = ",".join(map(str, range(0, 100_000, 2)))
+
+    found = IndexSet.parse(text, completions=100_000)
+
+    assert IndexSet.parse(text, completions=100_000) is found
+    assert IndexSet.parse(text, completions=50_000).count == 25_000
+    assert found - IndexSet() is found
+    assert found | IndexSet() is found
+    assert IndexSet() | found is found
+
+
 def test_an_unsound_set_can_not_be_made() -> None:
     for ranges in (((0, 1), (2, 3)), ((3, 2),), ((5, 6), (1, 2)), ((-1, 2),)):
         with pytest.raises(ValueError, match="ranges must rise"):

@@ -115,6 +115,11 @@ def read_status(job: Job) -> JobStatus:
     )
 
 
+def phase_of(job: Job) -> Phase:
+    """Return the phase alone: no list of indexes is read for it, however long."""
+    return _deciding_condition(job)[0]
+
+
 def _deciding_condition(job: Job) -> tuple[Phase, Condition | None]:
     # `status` is the *string* "True", "False" or "Unknown": all truthy.
     holding = {c.type: c for c in job.status.conditions if c.status == "True"}

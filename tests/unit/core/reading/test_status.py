@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from airflow_batchjob.core.reading.job import Job
-from airflow_batchjob.core.reading.status import Phase, read_status
+from airflow_batchjob.core.reading.status import Phase, phase_of, read_status
 
 
 def job(*conditions: tuple[str, str, str], spec: dict[str, Any] | None = None, **status: Any) -> Job:
@@ -66,6 +66,7 @@ def test_phase_and_reason(seen: Job, want_phase: Phase, want_reason: str) -> Non
     status = read_status(seen)
 
     assert (status.phase, status.reason) == (want_phase, want_reason)
+    assert phase_of(seen) is want_phase
 
 
 @pytest.mark.parametrize("phase", Phase)
