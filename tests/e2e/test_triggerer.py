@@ -50,7 +50,7 @@ def test_a_stalled_triggerer_comes_back_after_another_took_over(lab):
     lab.airflow.kill("second triggerer")
 
 
-def test_nobody_is_told_of_a_mark_while_no_triggerer_runs_so_the_jobs_own_deadline_ends_it(lab):
+def test_a_mark_while_no_triggerer_runs_may_reach_nobody_so_the_jobs_own_deadline_ends_it(lab):
     run = lab.begin("timed")
     run.wait_until_waiting()
     lab.airflow.kill("triggerer")
@@ -59,4 +59,6 @@ def test_nobody_is_told_of_a_mark_while_no_triggerer_runs_so_the_jobs_own_deadli
 
     run.wait_until_over()
     assert run.task.state == "failed"
-    assert run.stop_reason() == ""
+    # Mostly nobody stops it. Now and then Airflow hands the trigger to the new triggerer all the same, and
+    # cancels it there.
+    assert run.stop_reason() in {"", "the task was marked failed"}
