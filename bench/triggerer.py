@@ -302,16 +302,16 @@ async def main(kubeconfig: Path, ours: int, theirs: int, minutes: float) -> None
     if len(found) < len(KINDS):
         return
     mine, other = found.values()
-    if not mine.requests_per_minute:
-        print("ours asked nothing in that time: count for longer (--minutes 5)")
-        return
-    asked = other.requests_per_minute / other.triggers / (mine.requests_per_minute / mine.triggers)
+    each = other.requests_per_minute / other.triggers
+    asked = f"{each:.1f} times a minute and ours not once in that time"
+    if mine.requests_per_minute:
+        asked = f"{each * mine.triggers / mine.requests_per_minute:.0f} times as often"
     if other.triggers != mine.triggers:
         print(
             f"The provider's polls: {mine.triggers} of its triggers would not fit this machine's processor."
         )
     print(
-        f"per trigger, the provider's asks {asked:.0f} times as often, holds "
+        f"per trigger, the provider's asks {asked}, holds "
         f"{other.bytes_per_trigger / mine.bytes_per_trigger:.1f} times the memory, and fires "
         f"{other.p99_seconds / mine.p99_seconds:.0f} times as late (99 %)"
     )
