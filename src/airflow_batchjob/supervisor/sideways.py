@@ -101,8 +101,9 @@ class Sideways:
                 self._pods_due = min(self._pods_due, _now() + self._pause)
             if _now() >= self._due("pods", self._pods_due):
                 await self._beside("pods", self._list_pods(job))
-        if self._events_are_due(job):
-            await self._beside("events", self._list_events(job))
+        of_whom = self._events_tell_of(job)
+        if self._events_are_due(of_whom):
+            await self._beside("events", self._list_events(job.metadata.namespace, of_whom))
 
     async def _beside(self, what: str, asking: Coroutine[Any, Any, None]) -> None:
         """Wait for an answer for a moment; one that comes later wakes the supervisor.
@@ -178,20 +179,20 @@ class Sideways:
             return job.metadata.uid
         return self._starting.metadata.uid if self._starting and self._wants_pods(job) else None
 
-    def _events_are_due(self, job: Job) -> bool:
-        if self._events_tell_of(job) is None:
+    def _events_are_due(self, of_whom: str | None) -> bool:
+        if of_whom is None:
             self._events_due, self._events_pause, self.events = None, self._pace.events_seconds, ()
             return False
         if self._events_due is None:
             self._events_due = _now() + self._events_pause
         return _now() >= self._due("events", self._events_due)
 
-    async def _list_events(self, job: Job) -> None:
+    async def _list_events(self, namespace: str, of_whom: str | None) -> None:
         self._events_due = _now() + self._events_pause
         self._events_pause = min(self._pace.most_events_seconds, self._events_pause * 2)
-        selector = f"involvedObject.uid={self._events_tell_of(job)}"
+        selector = f"involvedObject.uid={of_whom}"
         try:
-            self.events = tuple(await self._client.list_events(job.metadata.namespace, selector))
+            self.events = tuple(await self._client.list_events(namespace, selector))
         except ApiError as error:
             self._give_up("events", error)
 
